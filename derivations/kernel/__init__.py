@@ -1,0 +1,1 @@
+"""The proof kernel: the only code that can call something proved."""

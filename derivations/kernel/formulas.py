@@ -1,0 +1,156 @@
+"""Formulas: what a statement says about terms, and the statement itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from sympy import Basic, Symbol, Tuple
+
+from .terms import Cond, Index, Inverse, Like, Num, ShapeError, Sum, Term, Var, lift, same
+
+
+class Formula(Basic):
+    """A node that is true or false once its atoms have values."""
+
+    def __repr__(self) -> str:
+        from .printing import text
+
+        return text(self)
+
+    def _sympystr(self, printer: Any) -> str:
+        return repr(self)
+
+    def _latex(self, printer: Any) -> str:
+        from .printing import latex
+
+        return latex(self)
+
+
+class Equation(Formula):
+    """Two terms of one shape are equal."""
+
+    def __new__(cls, lhs: Like, rhs: Like) -> Equation:
+        a, b = lift(lhs), lift(rhs)
+        if not (same(a.rows, b.rows) and same(a.cols, b.cols)):
+            raise ShapeError(f"the sides of an equation need one shape, not {a.shape} and {b.shape}: {a} = {b}")
+        return cast(Equation, Basic.__new__(cls, a, b))
+
+    @property
+    def lhs(self) -> Term:
+        return cast(Term, self.args[0])
+
+    @property
+    def rhs(self) -> Term:
+        return cast(Term, self.args[1])
+
+
+class _Order(Formula):
+    def __new__(cls, lhs: Like, rhs: Like) -> _Order:
+        a, b = lift(lhs), lift(rhs)
+        if not (a.is_scalar_term and b.is_scalar_term):
+            raise ShapeError(f"only scalars are ordered, not {a.shape} and {b.shape}")
+        return cast(_Order, Basic.__new__(cls, a, b))
+
+    lhs = Equation.lhs
+    rhs = Equation.rhs
+
+
+class LessEqual(_Order):
+    """lhs <= rhs, between real scalars."""
+
+
+class Less(_Order):
+    """lhs < rhs, between real scalars."""
+
+
+class NonZero(Formula):
+    """A scalar is not zero."""
+
+    def __new__(cls, x: Like) -> NonZero:
+        return cast(NonZero, Basic.__new__(cls, Inverse(lift(x)).args[0]))
+
+
+class Invertible(Formula):
+    """A square matrix has an inverse."""
+
+    def __new__(cls, x: Term) -> Invertible:
+        return cast(Invertible, Basic.__new__(cls, Inverse(x).args[0]))
+
+
+class And(Formula):
+    """All parts hold."""
+
+    def __new__(cls, *parts: Formula) -> And:
+        return cast(And, Basic.__new__(cls, *parts))
+
+
+class Implies(Formula):
+    """The conclusion holds where the premise does."""
+
+    def __new__(cls, premise: Formula, conclusion: Formula) -> Implies:
+        return cast(Implies, Basic.__new__(cls, premise, conclusion))
+
+
+class Iff(Formula):
+    """Both sides hold, or neither does."""
+
+    def __new__(cls, a: Formula, b: Formula) -> Iff:
+        return cast(Iff, Basic.__new__(cls, a, b))
+
+
+class ForAll(Formula):
+    """A formula holds for every integer value of the index in lo..hi; hi may be None for no upper end."""
+
+    binds = {1: (0,)}
+
+    def __new__(cls, body: Formula, i: Symbol, lo: Index, hi: Index | None = None) -> ForAll:
+        checked = Sum(Num(0), i, lo, lo if hi is None else hi)
+        end = Tuple() if hi is None else Tuple(checked.args[3])
+        return cast(ForAll, Basic.__new__(cls, body, i, checked.args[2], end))
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A hypothesis of a statement.
+
+    ``name`` is how it is printed and dropped. ``solve`` tells how to draw a model: values, as terms in fresh
+    atoms, for Vars of the hypothesis such that it holds; the engines check that it does hold.
+    """
+
+    name: str
+    formula: Formula
+    solve: Mapping[Any, Term] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """For all indices in their ranges and all values of the atoms: the assumptions imply the conclusion.
+
+    ``where`` holds the conditions on the free indices, as ``le(0, t) & le(t, T)``; sizes are >= 0.
+    """
+
+    conclusion: Formula
+    where: Cond = field(default_factory=Cond)
+    assumptions: tuple[Assumption, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """An operator as its recurrence or read-out: the object that proofs are about and that the oracle runs.
+
+    ``inputs`` maps the names of the plain call to the family that holds their values at time t, ``domains``
+    says where they live, in words; ``state`` is None for an operator without one. ``output`` is the read-out
+    at index ``t``, with ``length`` the number of steps where the read-out needs it.
+    """
+
+    operator: str
+    inputs: Mapping[str, Any]
+    output: Term
+    t: Symbol
+    state: Any = None
+    initial_state: Var | None = None
+    length: Symbol | None = None
+    domains: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
