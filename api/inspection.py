@@ -1,0 +1,114 @@
+"""Look at single claims: what is stated and how it is shown (`show`), and what that rests on (`trust`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isoform import plan, pool
+from isoform.outcome import (
+    SCHEMA,
+    Failure,
+    claim_to_dict,
+    evidence_to_dict,
+    exit_code,
+    failure_to_dict,
+    judge_claim,
+    verdict_line,
+)
+from isoform.runner import unknown
+from isoform.selection import UnknownName, select
+
+if TYPE_CHECKING:
+    from isoform.derivations.claim import ClaimResult, Evidence
+    from isoform.derivations.lock import LockEntry
+
+TRUSTED = (
+    "Machine-checked by computer algebra, not formally verified: the result is as good as isoform's kernel and the libraries "
+    "that it calls (SymPy, python-flint, NumPy), and Python itself. The second engine shares the kernel's term classes and nothing else."
+)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a claim's verdict rests on."""
+
+    id: str
+    verdict: str
+    expected: str
+    scope: str
+    methods: tuple[str, ...]
+    discharged: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    assumed: tuple[str, ...]
+    failures: tuple[Failure, ...]
+    trusted: str = TRUSTED
+
+    @property
+    def exit_code(self) -> int:
+        """0 if the claim holds."""
+        return exit_code(self.failures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `isoform trust --json` prints."""
+        return {
+            "schema": SCHEMA,
+            **vars(self),
+            "methods": list(self.methods),
+            "discharged": list(self.discharged),
+            "evidence": [evidence_to_dict(item) for item in self.evidence],
+            "assumed": list(self.assumed),
+            "failures": [failure_to_dict(failure) for failure in self.failures],
+        }
+
+
+def claims(*names: str) -> tuple[LockEntry, ...]:
+    """Return what the lock file says of the named claims and architectures (all, if none is named)."""
+    from isoform.derivations.lock import read
+
+    entries = {entry.id: entry for entry in read()}
+    return tuple(entries[id] for id in select(names, tuple(entries)))
+
+
+def show(id: str, *, seed: int = 0, time_limit: float = 60.0) -> ClaimResult:
+    """Return a claim as verified just now: statement, assumptions, sources, steps, near misses with their counterexamples."""
+    (claim,) = plan.selected_claims([_one(id)])
+    task = pool.Task(claim.id, plan.prove, (claim.id, seed), time_limit)
+    for event in pool.run([task], jobs=1, warm_up=plan.warm_up):
+        if isinstance(event, pool.Ended):
+            if event.kind in ("raised", "died"):
+                raise RuntimeError(f"{id} could not be verified: {event.reason}")
+            return event.value if event.kind == "done" else unknown(claim, event.reason, event.seconds)
+    raise RuntimeError(f"{id} was not verified")
+
+
+def trust(id: str, *, seed: int = 0, time_limit: float = 60.0) -> Trust:
+    """Return what a claim's verdict rests on: methods, engines with their versions, assumed lemmas."""
+    result = show(id, seed=seed, time_limit=time_limit)
+    methods = dict.fromkeys(step.method for step in result.steps if step.method)
+    discharged = dict.fromkeys(line for step in result.steps for line in step.discharged)
+    return Trust(
+        id=result.id,
+        verdict=verdict_line(result),
+        expected=result.expected,
+        scope=result.scope,
+        methods=tuple(methods),
+        discharged=tuple(discharged),
+        evidence=result.evidence,
+        assumed=result.assumed,
+        failures=judge_claim(result),
+    )
+
+
+def show_to_dict(result: ClaimResult) -> dict[str, Any]:
+    """Return what `isoform show --json` prints: the claim as in `verify --json`, its LaTeX and its steps."""
+    steps = [
+        {"title": s.title, "text": s.text, "latex": s.latex, "method": s.method, "discharged": list(s.discharged)} for s in result.steps
+    ]
+    return {"schema": SCHEMA, **claim_to_dict(result), "statement_latex": result.statement_latex, "steps": steps}
+
+
+def _one(id: str) -> str:
+    if "/" not in id:
+        raise UnknownName(f"{id!r} is no claim id: an id reads architecture/slug; `isoform list` shows them")
+    return id

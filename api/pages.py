@@ -1,0 +1,110 @@
+"""What `isoform show` and `isoform trust` print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from isoform.outcome import verdict_line
+from isoform.tables import COLOURS, console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from isoform.derivations.claim import ClaimResult, Evidence, NearMissResult, Source, Step
+    from isoform.inspection import Trust
+
+Section = tuple[str, list[str]]
+
+
+def print_claim(result: ClaimResult) -> None:
+    """Print a claim: statement, assumptions, sources, steps, near misses with their counterexamples."""
+    _print(result.id, result.title, (f"version {result.version}", result.scope), result.verdict, verdict_line(result), _claim_sections(result))
+
+
+def print_trust(trust: Trust) -> None:
+    """Print what a verdict rests on."""
+    _print(trust.id, "", (trust.scope,), trust.verdict.partition(",")[0], trust.verdict, _trust_sections(trust))
+
+
+def latex(result: ClaimResult) -> str:
+    """Return a claim as a LaTeX fragment: the statement, and the steps where they have formulas."""
+    lines = [f"% {result.id} (version {result.version}): {verdict_line(result)}, {result.scope}", rf"\paragraph{{{_escape(result.title)}}}"]
+    lines += _display(result.statement_latex)
+    for step in result.steps:
+        lines += ["", rf"\emph{{{_escape(step.title)}.}} {_escape(step.text)}", *_display(step.latex)]
+    return "\n".join(lines)
+
+
+def _print(id: str, title: str, notes: tuple[str, ...], verdict: str, line: str, sections: Iterator[Section]) -> None:
+    screen = console()
+    screen.print(Text.assemble((id, "bold"), f"  {title}" if title else ""))
+    facts = "".join(f", {note}" for note in notes if note)
+    screen.print(Text.assemble((line, COLOURS.get(verdict, "red")), facts))
+    for heading, lines in sections:
+        if lines:
+            screen.print()
+            screen.print(Text(heading, style="bold"))
+            for text in lines:
+                screen.print(_indented(text))
+
+
+def _claim_sections(result: ClaimResult) -> Iterator[Section]:
+    yield "Statement", [result.statement]
+    yield "As written in the source", [result.as_written] if result.as_written else []
+    yield "Counterexample to it", [result.counterexample] if result.counterexample else []
+    yield "Assumptions", list(result.assumptions)
+    yield "Sources", [_source(source) for source in result.sources]
+    yield "Derivation", [line for number, step in enumerate(result.steps, 1) for line in _step(number, step)]
+    yield "Near misses", [line for miss in result.near_misses for line in _near_miss(miss)]
+    yield "Evidence", [_evidence(item) for item in result.evidence]
+    yield "Why it is not decided" if result.verdict == "unknown" else "Note", [result.reason] if result.reason else []
+
+
+def _trust_sections(trust: Trust) -> Iterator[Section]:
+    yield "Methods of proof", list(trust.methods)
+    yield "Obligations and what discharged them", list(trust.discharged)
+    yield "Engines", [_evidence(item) for item in trust.evidence]
+    yield "Assumed lemmas", list(trust.assumed) or ["none"]
+    yield "What keeps it from holding", [failure.reason for failure in trust.failures]
+    yield "Trusted", [trust.trusted]
+
+
+def _step(number: int, step: Step) -> Iterator[str]:
+    yield f"{number}. {step.title}" + (f"  [{step.method}]" if step.method else "")
+    yield from (f"   {line}" for line in step.text.splitlines())
+    yield from (f"   · {line}" for line in step.discharged)
+
+
+def _near_miss(miss: NearMissResult) -> Iterator[str]:
+    yield f"{'rejected' if miss.rejected else 'NOT REJECTED'}: {miss.name}"
+    if miss.counterexample:
+        yield f"   {miss.counterexample}" + (f"  [{', '.join(miss.engines)}]" if miss.engines else "")
+    if miss.reason:
+        yield f"   {miss.reason}"
+
+
+def _source(source: Source) -> str:
+    return ", ".join(filter(None, (source.citation, source.where))) + (f" ({source.note})" if source.note else "")
+
+
+def _evidence(item: Evidence) -> str:
+    return f"{item.kind} by {item.engine} {item.engine_version}".rstrip() + (f": {item.detail}" if item.detail else "")
+
+
+def _indented(text: str) -> RenderableType:
+    extra = len(text) - len(text.lstrip(" "))
+    return Padding(Text(text.strip()), (0, 0, 0, 2 + extra))
+
+
+def _display(formula: str) -> list[str]:
+    return [r"\[", f"  {formula}", r"\]"] if formula else []
+
+
+def _escape(text: str) -> str:
+    for character in "&%$#_{}":
+        text = text.replace(character, "\\" + character)
+    return text

@@ -1,0 +1,101 @@
+"""What a run is made of: the claims to prove, the columns to cross-check, and the calls that do it in a worker."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from isoform.pool import Task, default_jobs
+from isoform.selection import column, select
+
+if TYPE_CHECKING:
+    from isoform.derivations.claim import Claim, ClaimResult
+
+LEVELS = ("quick", "default", "deep")
+PATIENCE = {"quick": 2.0, "default": 10.0, "deep": 60.0}
+"""A column's cross-check may take this many times the limit of a claim."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The claims and columns of a run, with everything that decides how it goes."""
+
+    claims: tuple[Claim, ...]
+    columns: tuple[str, ...]
+    seed: int
+    level: str
+    jobs: int
+    time_limit: float
+    fail_fast: bool
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the calls to make: each claim, then each column's cross-check."""
+        patience = PATIENCE[self.level] * self.time_limit
+        proofs = (Task(claim.id, prove, (claim.id, self.seed), self.time_limit) for claim in self.claims)
+        checks = (Task(name, cross_check, (name, self.level, self.seed), patience) for name in self.columns)
+        return (*proofs, *checks)
+
+
+def make(
+    names: Iterable[str] = (),
+    *,
+    seed: int = 0,
+    level: str = "quick",
+    jobs: int | None = None,
+    time_limit: float = 60.0,
+    symbolic_only: bool = False,
+    fail_fast: bool = False,
+) -> Plan:
+    """Return the plan for the named claims and architectures; no name at all means everything."""
+    jobs = default_jobs() if jobs is None else jobs
+    if level not in LEVELS:
+        raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, not {jobs}")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds, not {time_limit}")
+    claims = selected_claims(names)
+    columns = () if symbolic_only else tuple(dict.fromkeys(name for c in claims if (name := column(c.id)) in implemented()))
+    return Plan(claims, columns, seed, level, jobs, time_limit, fail_fast)
+
+
+def selected_claims(names: Iterable[str]) -> tuple[Claim, ...]:
+    """Return the claims that the names mean, or raise UnknownName."""
+    from isoform.derivations.registry import claims
+
+    by_id = {claim.id: claim for claim in claims()}
+    return tuple(by_id[id] for id in select(names, tuple(by_id)))
+
+
+def implemented() -> frozenset[str]:
+    """Return the columns that have a file in impl/, without importing any."""
+    spec = find_spec("isoform.impl")
+    folders = spec.submodule_search_locations if spec else None
+    return frozenset(module.name for module in pkgutil.iter_modules(folders or []))
+
+
+def warm_up() -> None:
+    """Load in a worker what every proof needs, so that a claim's time is its own."""
+    from isoform.derivations.registry import claims
+
+    claims()
+
+
+def prove(id: str, seed: int) -> ClaimResult:
+    """Verify one claim, in a worker."""
+    from isoform.derivations.verification import verify_claim
+
+    (claim,) = selected_claims([id])
+    return verify_claim(claim, seed=seed)
+
+
+def cross_check(name: str, level: str, seed: int) -> Any:
+    """Hold a column's forms against its proved statements, in a worker."""
+    from isoform.properties.crosscheck import crosscheck
+
+    forms = importlib.import_module(f"isoform.impl.{name}")
+    return crosscheck(name, forms.FORMS, getattr(forms, "STEPS", {}), level=level, seed=seed)

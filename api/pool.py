@@ -1,0 +1,194 @@
+"""Calls in worker processes that can be killed: a call that exceeds its limit ends, and the rest goes on.
+
+The workers are started as plain processes, so a script that calls `isoform.verify` needs no `__main__` guard.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from isoform.worker import describe, nothing
+
+STARTUP_LIMIT = 120.0
+_BOOT = (
+    "import pickle, sys; inbox = sys.stdin.buffer; sys.path[:] = pickle.load(inbox); from isoform.worker import serve; serve(inbox)"
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call to make elsewhere; `call` and `args` must be picklable, `limit` is in seconds."""
+
+    key: str
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    limit: float
+
+
+@dataclass(frozen=True)
+class Started:
+    """A worker has taken up the task."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of a task: its value, or the reason why there is none."""
+
+    key: str
+    kind: Literal["done", "late", "raised", "died"]
+    value: Any
+    reason: str
+    seconds: float
+
+
+Event = Started | Ended
+
+
+def default_jobs() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run(tasks: Sequence[Task], *, jobs: int, warm_up: Callable[[], object] = nothing) -> Iterator[Event]:
+    """Run the tasks on `jobs` workers and yield events as they come; closing the iterator kills what still runs."""
+    crew = _Crew(tasks, min(jobs, len(tasks)), warm_up)
+    try:
+        for _ in range(2 * len(tasks)):
+            yield crew.events.get()
+    finally:
+        crew.stop()
+
+
+class _Crew:
+    def __init__(self, tasks: Sequence[Task], jobs: int, warm_up: Callable[[], object]) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        for task in tasks:
+            self._todo.put(task)
+        self._warm_up = warm_up
+        self._threads_each = max(1, default_jobs() // max(1, jobs))
+        self._stopped = threading.Event()
+        self._slots = [threading.Thread(target=self._slot, daemon=True) for _ in range(jobs)]
+        self._workers: list[_Worker] = []
+        for slot in self._slots:
+            slot.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for worker in list(self._workers):
+            worker.kill()
+        for slot in self._slots:
+            slot.join()
+
+    def _slot(self) -> None:
+        worker: _Worker | None = None
+        while not self._stopped.is_set():
+            try:
+                task = self._todo.get_nowait()
+            except queue.Empty:
+                break
+            self.events.put(Started(task.key))
+            begin = time.perf_counter()
+            try:
+                worker = worker or self._hire()
+                ended = worker.do(task)
+            except Exception as error:
+                ended = Ended(task.key, "died", None, describe(error), time.perf_counter() - begin)
+            if worker and not worker.usable:
+                worker.close()
+                worker = None
+            self.events.put(ended)
+        if worker:
+            worker.close()
+
+    def _hire(self) -> _Worker:
+        worker = _Worker(self._threads_each)
+        self._workers.append(worker)
+        if self._stopped.is_set():
+            worker.kill()
+        worker.start(self._warm_up)
+        return worker
+
+
+class _Worker:
+    def __init__(self, threads: int) -> None:
+        self.usable = True
+        self._errors = tempfile.TemporaryFile()
+        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=environment,
+            start_new_session=True,
+        )
+        assert self._process.stdin and self._process.stdout
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+
+    def start(self, warm_up: Callable[[], object]) -> None:
+        self._send(sys.path)
+        ended = self.do(Task("warm-up", warm_up, (), STARTUP_LIMIT))
+        if ended.kind in ("late", "died"):
+            raise RuntimeError(f"the worker did not start: {ended.reason}")
+
+    def do(self, task: Task) -> Ended:
+        """Make the call in the worker; afterwards the worker is usable unless it was late or died."""
+        begin = time.perf_counter()
+        message = pickle.dumps((task.call, task.args))
+        late = threading.Event()
+        alarm = threading.Timer(task.limit, lambda: (late.set(), self.kill()))
+        alarm.start()
+        answer: tuple[bool, Any] | None
+        try:
+            self._send(message)
+            answer = pickle.load(self._answers)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            answer = None
+            self.usable = False
+        alarm.cancel()
+        alarm.join()
+        return self._ended(task, answer, late.is_set(), time.perf_counter() - begin)
+
+    def _ended(self, task: Task, answer: tuple[bool, Any] | None, late: bool, seconds: float) -> Ended:
+        if answer is None:
+            reason = f"exceeded its time limit of {task.limit:g} s" if late else self._death()
+            return Ended(task.key, "late" if late else "died", None, reason, seconds)
+        self.usable = self._process.poll() is None
+        fine, value = answer
+        return Ended(task.key, "done", value, "", seconds) if fine else Ended(task.key, "raised", None, value, seconds)
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """End the process and release its streams."""
+        self.kill()
+        for stream in (self._requests, self._answers, self._errors):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def _send(self, message: object) -> None:
+        pickle.dump(message, self._requests)
+        self._requests.flush()
+
+    def _death(self) -> str:
+        code = self._process.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return f"its worker process died (exit status {code})" + (f": {lines[-1]}" if lines else "")

@@ -1,0 +1,130 @@
+"""What `isoform verify` and `isoform list` show: progress on stderr, tables on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from isoform.exits import Exit
+from isoform.outcome import Failure, Law, Report, engines_of, verdict_line
+
+if TYPE_CHECKING:
+    from isoform.derivations.claim import ClaimResult
+    from isoform.derivations.lock import LockEntry
+    from isoform.plan import Plan
+    from isoform.pool import Event
+
+WIDTH_WITHOUT_TERMINAL = 160
+COLOURS = {
+    "proved": "green",
+    "qualified": "green",
+    "refuted": "green",
+    "holds": "green",
+    "not-applicable": "dim",
+    "unknown": "yellow",
+    "unverified": "yellow",
+    "violated": "red",
+}
+
+
+def console() -> Console:
+    """Return a console on stdout that never cuts a table where no terminal is."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+
+
+@contextmanager
+def progress(plan: Plan) -> Iterator[Callable[[Event], None]]:
+    """Show on stderr how far a plan is, if that is a terminal; yields the function to tell of events."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from isoform.pool import Started
+
+    screen = Console(stderr=True, highlight=False)
+    columns = (BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("", total=len(plan.claims) + len(plan.columns))
+        running: dict[str, None] = {}
+
+        def watch(event: Event) -> None:
+            if isinstance(event, Started):
+                running[event.key] = None
+            else:
+                running.pop(event.key, None)
+                bar.advance(task)
+            bar.update(task, description=", ".join(running))
+
+        yield watch
+
+
+def print_report(report: Report) -> None:
+    """Print the claims, the laws, what failed, and the counts."""
+    screen = console()
+    if report.claims:
+        screen.print(_claims_table(report.claims))
+    if report.laws:
+        screen.print(_laws_table(report.laws))
+    for failure in report.failures:
+        screen.print(_failure_line(failure))
+    screen.print(_summary(report))
+
+
+def print_list(entries: Iterable[LockEntry]) -> None:
+    """Print the claims of the lock file."""
+    table = _table("claim", "version", "title")
+    for entry in entries:
+        table.add_row(entry.id, str(entry.version), Text(entry.title))
+    console().print(table)
+
+
+def _claims_table(claims: Iterable[ClaimResult]) -> Table:
+    table = _table("claim", "verdict", "scope", "near misses", "engines", "s")
+    for claim in claims:
+        rejected = sum(miss.rejected for miss in claim.near_misses)
+        misses = Text(f"{rejected}/{len(claim.near_misses)}", style="" if rejected == len(claim.near_misses) else "red")
+        table.add_row(claim.id, _verdict(claim), claim.scope, misses, ", ".join(engines_of(claim.evidence)), f"{claim.seconds:.2f}")
+    return table
+
+
+def _verdict(claim: ClaimResult) -> Text:
+    expected = claim.verdict in (claim.expected, "unknown")
+    note = "" if claim.verdict == claim.expected else f" (expected {claim.expected})"
+    return Text(verdict_line(claim) + note, style=COLOURS.get(claim.verdict, "red") if expected else "red")
+
+
+def _laws_table(laws: Iterable[Law]) -> Table:
+    table = _table("form", "law", "verdict", "examples", "error/bound")
+    for law in laws:
+        ratio = "" if law.worst_error_over_bound is None else f"{law.worst_error_over_bound:.2g}"
+        verdict = Text(law.verdict, style=COLOURS.get(law.verdict, "red"))
+        table.add_row(f"{law.operator}.{law.form}", law.law, verdict, str(law.examples), ratio)
+    return table
+
+
+def _failure_line(failure: Failure) -> Text:
+    colour = "yellow" if failure.exit == Exit.UNVERIFIED else "red"
+    return Text.assemble((f"{failure.exit.name.lower()}  ", colour), (failure.where, "bold"), f": {failure.reason}")
+
+
+def _summary(report: Report) -> Text:
+    parts = [f"{count} {verdict}" for verdict, count in report.summary.items() if verdict != "total"]
+    lines = [f"{report.summary['total']} claims: {', '.join(parts)}"]
+    if report.laws:
+        laws = [f"{count} {verdict}" for verdict, count in report.law_summary.items() if verdict != "total"]
+        lines.append(f"{report.law_summary['total']} law checks: {', '.join(laws)}")
+    ending = {"complete": "", "stopped": ", stopped at the first failure", "interrupted": ", interrupted"}[report.state]
+    lines.append(f"isoform {report.version}, seed {report.seed}, level {report.level}{ending}: exit {report.exit_code}")
+    return Text("\n".join(lines))
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold", justify="right" if heading in ("s", "examples", "error/bound") else "left")
+    return table
