@@ -1,0 +1,231 @@
+"""What the forms share: argument checks, the accumulation dtype, quarantine of non-finite tokens, packed sequences.
+
+Nothing here looks at a value on its way to a decision, with one exception that says so (`each_segment`),
+so no check makes a GPU wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+REAL = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+COMPLEX = (torch.complex128, torch.complex64)
+_SHORT = (torch.bfloat16, torch.float16)
+
+
+def check(where: str, allowed: tuple[torch.dtype, ...] = REAL, **tensors: tuple[Tensor | None, str]) -> dict[str, int]:
+    """Check type, dtype, device and shape of named tensors; return the sizes bound to the axis names.
+
+    Each keyword is ``name=(tensor, "axis names")``. The first tensor that uses an axis name fixes its size; leading
+    axes are free where the names begin with ``...``.
+    A tensor that is None is skipped.
+
+    Raises
+    ------
+    TypeError
+        Not a tensor, or a dtype that is not allowed.
+    ValueError
+        A wrong number of axes, a size that contradicts an earlier tensor, or another device.
+    """
+    sizes: dict[str, int] = {}
+    first: Tensor | None = None
+    for name, (x, axes) in tensors.items():
+        if x is None:
+            continue
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{where}: {name} must be a torch.Tensor, not {type(x).__name__}.")
+        if x.dtype not in allowed:
+            raise TypeError(f"{where}: {name} has dtype {x.dtype}; allowed are {_names(allowed)}.")
+        names = axes.split()
+        lead = names[:1] == ["..."]
+        names = names[lead:]
+        if x.ndim < len(names) or (x.ndim > len(names) and not lead):
+            raise ValueError(f"{where}: {name} has shape {tuple(x.shape)}; it needs the axes {_shape(axes.split())}.")
+        for axis, size in zip(names, x.shape[x.ndim - len(names) :], strict=True):
+            if sizes.setdefault(axis, size) != size:
+                need = _shape([f"{n}={sizes[n]}" if n in sizes else n for n in names])
+                raise ValueError(f"{where}: {name} has shape {tuple(x.shape)}; the other arguments need {need}.")
+        if first is None:
+            first = x
+        elif x.device != first.device:
+            raise ValueError(f"{where}: {name} is on {x.device}, the first argument on {first.device}; one device is allowed.")
+    return sizes
+
+
+def check_groups(where: str, few: str, many: str, sizes: dict[str, int]) -> int:
+    """Return how many of the `many` heads share one of the `few` heads; head ``i`` of the many belongs to ``i // groups``.
+
+    Raises
+    ------
+    ValueError
+        The one is not a multiple of the other.
+    """
+    a, b = sizes[few], sizes[many]
+    if a == b:
+        return 1
+    if a == 0 or b % a:
+        raise ValueError(f"{where}: {many}={b} heads cannot share {few}={a} heads; {many} must be a multiple of {few}.")
+    return b // a
+
+
+def check_packing(where: str, cu_seqlens: Tensor | None, like: Tensor) -> int:
+    """Check packed offsets and return the number of states: sequences when packed, the batch size otherwise.
+
+    Raises
+    ------
+    TypeError
+        Offsets that are not an int32 or int64 tensor.
+    ValueError
+        Offsets that are not one-dimensional, fewer than two, on another device, or a batch that is not 1.
+    """
+    if cu_seqlens is None:
+        return like.shape[0]
+    if not isinstance(cu_seqlens, Tensor) or cu_seqlens.dtype not in (torch.int32, torch.int64):
+        kind = cu_seqlens.dtype if isinstance(cu_seqlens, Tensor) else type(cu_seqlens).__name__
+        raise TypeError(f"{where}: cu_seqlens must be an int32 or int64 tensor, not {kind}.")
+    if cu_seqlens.ndim != 1 or cu_seqlens.shape[0] < 2:
+        raise ValueError(f"{where}: cu_seqlens has shape {tuple(cu_seqlens.shape)}; it needs (n + 1,) with n >= 1.")
+    if like.shape[0] != 1:
+        raise ValueError(f"{where}: with cu_seqlens the batch size must be 1, not {like.shape[0]}.")
+    if cu_seqlens.device != like.device:
+        raise ValueError(f"{where}: cu_seqlens is on {cu_seqlens.device}, the first argument on {like.device}; one device is allowed.")
+    return cu_seqlens.shape[0] - 1
+
+
+def check_state(
+    where: str, like: Tensor, state: Tensor, sizes: dict[str, int], allowed: tuple[torch.dtype, ...] = REAL
+) -> None:
+    """Check the initial state against its sizes; raises as `check` does."""
+    check(where, allowed, initial_state=(state, " ".join(sizes)))
+    if tuple(state.shape) != tuple(sizes.values()):
+        need = _shape([f"{axis}={size}" for axis, size in sizes.items()])
+        raise ValueError(f"{where}: initial_state has shape {tuple(state.shape)}; the other arguments need {need}.")
+    if state.device != like.device:
+        raise ValueError(f"{where}: initial_state is on {state.device}, the first argument on {like.device}; one device is allowed.")
+
+
+def check_positive(where: str, name: str, value: int) -> None:
+    """Raise TypeError or ValueError unless `value` is a Python integer of at least 1."""
+    if not isinstance(value, int | torch.SymInt) or isinstance(value, bool):
+        raise TypeError(f"{where}: {name} must be an int, not {type(value).__name__}.")
+    if value < 1:
+        raise ValueError(f"{where}: {name} must be at least 1, not {value}.")
+
+
+def accumulator(*tensors: Tensor | None) -> torch.dtype:
+    """Return the promoted dtype of the tensors, float32 where that is a 16-bit one: sums and states live in it."""
+    dtype = reduce(torch.promote_types, [x.dtype for x in tensors if x is not None])
+    return torch.float32 if dtype in _SHORT else dtype
+
+
+def spread(x: Tensor, groups: int, dim: int) -> Tensor:
+    """Repeat each head for every member of its group (repeat_interleave)."""
+    return x if groups == 1 else x.repeat_interleave(groups, dim)
+
+
+def quarantine(*tensors: Float[Tensor, "*b t _"]) -> tuple[list[Tensor], Float[Tensor, "*b t _"]]:
+    """Zero non-finite entries, and return beside them a running stain: 0, and NaN from the first non-finite token on.
+
+    A matrix product over a masked axis computes 0·NaN, so a bad token would reach rows that must not see it. The
+    product of the zeroed tensors plus the stain has the bad token exactly where a recurrence has it. The last
+    tensor is stained feature by feature, the others as a whole.
+    """
+    stain = tensors[-1].detach() * 0
+    for x in tensors[:-1]:
+        stain = stain + (x.detach() * 0).sum(-1, keepdim=True)
+    return [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in tensors], stain.cumsum(-2)
+
+
+def each_segment(
+    form: Callable[..., tuple[Tensor, Tensor]],
+    tensors: Sequence[Tensor],
+    initial_state: Tensor | None,
+    cu_seqlens: Int[Tensor, " n+1"],
+) -> tuple[Tensor, Tensor]:
+    """Run `form` on each packed sequence by itself; rows outside every sequence are 0.
+
+    The offsets are read by the host, which makes a GPU wait once.
+    """
+    offsets = cu_seqlens.tolist()
+    length = tensors[0].shape[1]
+    sizes = [offsets[0], *(b - a for a, b in zip(offsets, offsets[1:], strict=False)), length - offsets[-1]]
+    pieces = list(zip(*(x.split(sizes, dim=1) for x in tensors), strict=True))
+    states = [None] * (len(sizes) - 2) if initial_state is None else initial_state.split(1)
+    done = [form(*piece, state) for piece, state in zip(pieces[1:-1], states, strict=True)]
+    o = torch.cat([o for o, _ in done], dim=1)
+    o = torch.nn.functional.pad(o, (0, 0) * (o.ndim - 2) + (sizes[0], sizes[-1]))
+    return o, torch.cat([s for _, s in done])
+
+
+class ChunkLayout(NamedTuple):
+    """Where packed tokens sit once every sequence starts on a chunk of its own (shapes are known without the values)."""
+
+    token: Int[Tensor, "m c"]
+    """The token in each slot of each chunk; the length of the buffer means none."""
+    slot: Int[Tensor, " t"]
+    """The slot of each token; m·c means none."""
+    segment: Int[Tensor, " m"]
+    """The sequence of each chunk."""
+    first: Bool[Tensor, " m"]
+    """Whether a chunk is its sequence's first."""
+    last: Int[Tensor, " n"]
+    """The last chunk of each sequence."""
+    empty: Bool[Tensor, " n"]
+    """Whether a sequence has no token."""
+
+
+def chunk_layout(cu_seqlens: Int[Tensor, " n+1"], length: int, chunk_size: int) -> ChunkLayout:
+    """Lay packed sequences out in chunks that no two sequences share, without reading the offsets on the host.
+
+    The sum of ceil(l / C) over n sequences is at most floor(T / C) + n, which fixes the number of chunks.
+    """
+    cu = cu_seqlens.to(torch.int64).contiguous()
+    n = cu.shape[0] - 1
+    counts = (cu.diff() + chunk_size - 1) // chunk_size
+    ends = counts.cumsum(0)
+    starts = ends - counts
+    chunk = torch.arange(length // chunk_size + n, device=cu.device)
+    owner = torch.searchsorted(ends, chunk, right=True)
+    segment = owner.clamp(max=n - 1)
+    token = (cu[segment] + (chunk - starts[segment]) * chunk_size)[:, None] + torch.arange(chunk_size, device=cu.device)
+    token = torch.where((token < cu[segment + 1][:, None]) & (owner < n)[:, None], token, length)
+
+    time = torch.arange(length, device=cu.device)
+    owner = torch.searchsorted(cu[1:].contiguous(), time, right=True)
+    inside = (owner < n) & (time >= cu[0])
+    owner = owner.clamp(max=n - 1)
+    slot = torch.where(inside, starts[owner] * chunk_size + time - cu[owner], chunk.shape[0] * chunk_size)
+    return ChunkLayout(token, slot, segment, chunk == starts[segment], (ends - 1).clamp(min=0), counts == 0)
+
+
+def to_chunks(x: Float[Tensor, "b t h d"], chunk_size: int, layout: ChunkLayout | None) -> Float[Tensor, "b h m c d"]:
+    """Cut the time axis into chunks, the missing tokens being 0."""
+    if layout is None:
+        x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, -x.shape[1] % chunk_size))
+        x = x.unflatten(1, (x.shape[1] // chunk_size, chunk_size))
+    else:
+        x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 1))
+        x = x[:, layout.token.flatten()].unflatten(1, tuple(layout.token.shape))
+    return x.permute(0, 3, 1, 2, 4)
+
+
+def from_chunks(x: Float[Tensor, "b h m c d"], length: int, layout: ChunkLayout | None) -> Float[Tensor, "b t h d"]:
+    """Undo `to_chunks`; a token outside every packed sequence is 0."""
+    x = x.permute(0, 2, 3, 1, 4).flatten(1, 2)
+    if layout is None:
+        return x[:, :length]
+    return torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 1))[:, layout.slot]
+
+
+def _names(dtypes: tuple[torch.dtype, ...]) -> str:
+    return ", ".join(str(d).removeprefix("torch.") for d in dtypes)
+
+
+def _shape(axes: Sequence[str]) -> str:
+    return "(" + ", ".join(axes) + ("," if len(axes) == 1 else "") + ")"

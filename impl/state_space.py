@@ -1,0 +1,201 @@
+"""Linear time-invariant state space model: x_k = Ā x_{k-1} + B̄ u_k, y_k = C x_k + D u_k.
+
+The state is read after the update. Gu et al. 2022 (S4, arXiv:2111.00396), eq. 3-5, with D apart; the diagonal form is
+that of S4D (arXiv:2206.11893), section 3.
+
+Symbols: b batch, l time, n state size. ``u`` is (b, l) for any real dtype or a complex one; ``Abar`` is (n, n), or (n)
+for a diagonal matrix; ``Bbar`` and ``C`` are (n); ``D`` is a number, a tensor without axes, or None for 0; the state is
+(b, n), the last x. Parameters may be complex (complex64, complex128). Then y is the complex number C x + D u: no real
+part is taken, and a caller with conjugate pairs takes ``2 * y.real`` himself. Sums and states are kept in the promoted
+dtype of all arguments, float32 for 16-bit ones; ``y`` has the precision of ``u``, complex if any argument is (complex64
+for 16-bit ``u``). A non-finite input changes its own and later outputs only.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Inexact
+from torch import Tensor
+
+from ._common import COMPLEX, REAL, accumulator, check, check_state
+
+_NUMBERS = (*REAL, *COMPLEX)
+
+def recurrent(
+    u: Inexact[Tensor, "b l"],
+    Abar: Inexact[Tensor, "n n"] | Inexact[Tensor, " n"],
+    Bbar: Inexact[Tensor, " n"],
+    C: Inexact[Tensor, " n"],
+    D: complex | Tensor | None = None,
+    initial_state: Inexact[Tensor, "b n"] | None = None,
+    output_final_state: bool = False,
+) -> Inexact[Tensor, "b l"] | tuple[Inexact[Tensor, "b l"], Inexact[Tensor, "b n"]]:
+    """Step by step, as the recurrence is written: y, or (y, state) if ``output_final_state``.
+
+    Raises
+    ------
+    TypeError
+        An argument that is no tensor of an allowed dtype; a ``D`` that is no number.
+    ValueError
+        Shapes or devices that do not fit together.
+
+    """
+    wide, Abar, Bbar, C, D, x = _enter("state_space.recurrent", u, "b l", Abar, Bbar, C, D, initial_state, "initial_state")
+    outputs = []
+    for u_k in wide.unbind(1):
+        x = _advance(Abar, x, u_k, Bbar)
+        outputs.append(x @ C)
+    y = torch.stack(outputs, 1) if outputs else wide * (C * Bbar).sum()
+    return _leave(y + D * wide, x, u, output_final_state)
+
+
+def convolution(
+    u: Inexact[Tensor, "b l"],
+    Abar: Inexact[Tensor, "n n"] | Inexact[Tensor, " n"],
+    Bbar: Inexact[Tensor, " n"],
+    C: Inexact[Tensor, " n"],
+    D: complex | Tensor | None = None,
+    initial_state: Inexact[Tensor, "b n"] | None = None,
+    output_final_state: bool = False,
+) -> Inexact[Tensor, "b l"] | tuple[Inexact[Tensor, "b l"], Inexact[Tensor, "b n"]]:
+    """Convolution with the kernel C Āˡ B̄ by a Fourier transform: y, or (y, state) if ``output_final_state``.
+
+    The transform has at least 2l - 1 points, so nothing wraps around. With an initial state, C Ā^{k+1} x_{-1} is
+    added. Powers come from repeated squaring and a split l = r·i + j into two factors of about √l; no loop runs over
+    time. The rounding error of a Fourier transform is relative to the largest input of a row, not to the local one.
+
+    Raises
+    ------
+    TypeError
+        An argument that is no tensor of an allowed dtype; a ``D`` that is no number.
+    ValueError
+        Shapes or devices that do not fit together.
+
+    """
+    wide, Abar, Bbar, C, D, x = _enter("state_space.convolution", u, "b l", Abar, Bbar, C, D, initial_state, "initial_state")
+    length = wide.shape[1]
+    if length == 0:
+        return _leave(wide * ((C * Bbar).sum() + D), x, u, output_final_state)
+    stain = (wide.detach() * 0).cumsum(1)
+    clean = torch.where(wide.isfinite(), wide, 0)
+
+    block = 1 << (length.bit_length() // 2)
+    starts = torch.cat([Bbar.unsqueeze(-1), _times(Abar, x.mT)], 1)
+    columns, jump = _orbit(Abar, starts, block)
+    rows, _ = _orbit(jump.mT if jump.ndim == 2 else jump, C.unsqueeze(-1), -(-length // block))
+    response = torch.einsum("nim,njc->cijm", rows, columns).flatten(1)[:, :length]
+    y = _causal_convolution(clean, response[0]) + response[1:] + D * clean + stain
+    if not output_final_state:
+        return _leave(y, x, u, False)
+    return _leave(y, _final_state(clean, columns, jump) + stain[:, -1:], u, True)
+
+
+def step(
+    u: Inexact[Tensor, " b"],
+    Abar: Inexact[Tensor, "n n"] | Inexact[Tensor, " n"],
+    Bbar: Inexact[Tensor, " n"],
+    C: Inexact[Tensor, " n"],
+    D: complex | Tensor | None = None,
+    state: Inexact[Tensor, "b n"] | None = None,
+) -> tuple[Inexact[Tensor, " b"], Inexact[Tensor, "b n"]]:
+    """One input of each row: (y, new state). The old state is left as it was; None is 0.
+
+    Raises
+    ------
+    TypeError
+        An argument that is no tensor of an allowed dtype; a ``D`` that is no number.
+    ValueError
+        Shapes or devices that do not fit together.
+
+    """
+    wide, Abar, Bbar, C, D, x = _enter("state_space.step", u, "b", Abar, Bbar, C, D, state, "state")
+    x = _advance(Abar, x, wide, Bbar)
+    return _leave(x @ C + D * wide, x, u, True)
+
+
+FORMS = {"lti": (recurrent, convolution)}
+STEPS = {"lti": step}
+
+
+def _enter(
+    where: str,
+    u: Tensor,
+    axes: str,
+    Abar: Tensor,
+    Bbar: Tensor,
+    C: Tensor,
+    D: complex | Tensor | None,
+    state: Tensor | None,
+    state_name: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, complex | Tensor, Tensor]:
+    """Check, and bring everything to the accumulation dtype."""
+    if isinstance(Abar, Tensor) and Abar.ndim not in (1, 2):
+        raise ValueError(f"{where}: Abar has shape {tuple(Abar.shape)}; it needs (n, n), or (n,) for a diagonal matrix.")
+    square = "n n" if isinstance(Abar, Tensor) and Abar.ndim == 2 else "n"
+    if not (D is None or isinstance(D, Tensor | int | float | complex)):
+        raise TypeError(f"{where}: D must be a number, a tensor without axes, or None, not {type(D).__name__}.")
+    tensors = {"u": (u, axes), "Abar": (Abar, square), "Bbar": (Bbar, "n"), "C": (C, "n")}
+    tensors |= {"D": (D if isinstance(D, Tensor) else None, ""), state_name: (state, "b n")}
+    check(where, _NUMBERS, **tensors)
+    dtype = accumulator(u, Abar, Bbar, C, state, D if isinstance(D, Tensor) else None)
+    if isinstance(D, complex):
+        dtype = torch.promote_types(dtype, torch.complex64)
+    u, Abar, Bbar, C = (x.to(dtype) for x in (u, Abar, Bbar, C))
+    D = D.to(dtype) if isinstance(D, Tensor) else 0 if D is None else D
+    state = u.new_zeros(u.shape[0], C.shape[0]) if state is None else state.to(dtype)
+    return u, Abar, Bbar, C, D, state
+
+
+def _leave(y: Tensor, state: Tensor, u: Tensor, output_final_state: bool) -> Tensor | tuple[Tensor, Tensor]:
+    dtype = u.dtype
+    if y.is_complex() and not u.is_complex():
+        dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
+    y = y.to(dtype)
+    return (y, state) if output_final_state else y
+
+
+def _advance(Abar: Tensor, x: Tensor, u: Tensor, Bbar: Tensor) -> Tensor:
+    drive = u.unsqueeze(-1) * Bbar
+    return torch.addmm(drive, x, Abar.mT) if Abar.ndim == 2 else torch.addcmul(drive, x, Abar)
+
+
+def _times(a: Tensor, x: Inexact[Tensor, "n ..."]) -> Inexact[Tensor, "n ..."]:
+    """The matrix `a`, dense or diagonal, times the first axis of x."""
+    return (a @ x.flatten(1)).view(x.shape) if a.ndim == 2 else a.view(-1, *(1,) * (x.ndim - 1)) * x
+
+
+def _square(a: Tensor) -> Tensor:
+    return a @ a if a.ndim == 2 else a * a
+
+
+def _orbit(a: Tensor, x: Inexact[Tensor, "n c"], count: int) -> tuple[Inexact[Tensor, "n {count} c"], Tensor]:
+    """Return a^j x for j < count, by doubling, and a to the next power of two from count on."""
+    x = x.unsqueeze(1)
+    while x.shape[1] < count:
+        x, a = torch.cat([x, _times(a, x)], 1), _square(a)
+    return x[:, :count], a
+
+
+def _causal_convolution(u: Inexact[Tensor, "b l"], kernel: Inexact[Tensor, " l"]) -> Inexact[Tensor, "b l"]:
+    length = u.shape[1]
+    points = 1 << (2 * length - 2).bit_length()
+    if u.is_complex():
+        return torch.fft.ifft(torch.fft.fft(u, points) * torch.fft.fft(kernel, points))[:, :length]
+    return torch.fft.irfft(torch.fft.rfft(u, points) * torch.fft.rfft(kernel, points), points)[:, :length]
+
+
+def _final_state(u: Inexact[Tensor, "b l"], columns: Inexact[Tensor, "n j 1+b"], jump: Tensor) -> Inexact[Tensor, "b n"]:
+    """Σ_i Ā^{l-1-i} B̄ u_i + Ā^l x_{-1}: blocks of `columns` at once, then pairs of neighbouring blocks.
+
+    `columns` holds Ā^j B̄ and Ā^j (Ā x_{-1}); the latter enters like an input, l - 1 steps before the end.
+    """
+    b, length = u.shape
+    block = columns.shape[1]
+    blocks = 1 << (-(-length // block) - 1).bit_length()
+    back = torch.nn.functional.pad(u.flip(1), (0, blocks * block - length)).view(b, blocks, block)
+    parts = torch.einsum("bij,nj->nib", back, columns[:, :, 0])
+    i, j = divmod(length - 1, block)
+    parts = torch.cat([parts[:, :i], parts[:, i : i + 1] + columns[:, j : j + 1, 1:], parts[:, i + 1 :]], 1)
+    while parts.shape[1] > 1:
+        parts, jump = parts[:, 0::2] + _times(jump, parts[:, 1::2]), _square(jump)
+    return parts[:, 0].mT
