@@ -6,8 +6,9 @@ so no check makes a GPU wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -19,10 +20,10 @@ COMPLEX = (torch.complex128, torch.complex64)
 _SHORT = (torch.bfloat16, torch.float16)
 
 
-def check(where: str, allowed: tuple[torch.dtype, ...] = REAL, **tensors: tuple[Tensor | None, str]) -> dict[str, int]:
+def check(where: str, tensors: Mapping[str, tuple[Tensor | None, str]], allowed: tuple[torch.dtype, ...] = REAL) -> dict[str, int]:
     """Check type, dtype, device and shape of named tensors; return the sizes bound to the axis names.
 
-    Each keyword is ``name=(tensor, "axis names")``. The first tensor that uses an axis name fixes its size; leading
+    Each item is ``name: (tensor, "axis names")``. The first tensor that uses an axis name fixes its size; leading
     axes are free where the names begin with ``...``.
     A tensor that is None is skipped.
 
@@ -98,11 +99,9 @@ def check_packing(where: str, cu_seqlens: Tensor | None, like: Tensor) -> int:
     return cu_seqlens.shape[0] - 1
 
 
-def check_state(
-    where: str, like: Tensor, state: Tensor, sizes: dict[str, int], allowed: tuple[torch.dtype, ...] = REAL
-) -> None:
+def check_state(where: str, like: Tensor, state: Tensor, sizes: dict[str, int], allowed: tuple[torch.dtype, ...] = REAL) -> None:
     """Check the initial state against its sizes; raises as `check` does."""
-    check(where, allowed, initial_state=(state, " ".join(sizes)))
+    check(where, {"initial_state": (state, " ".join(sizes))}, allowed)
     if tuple(state.shape) != tuple(sizes.values()):
         need = _shape([f"{axis}={size}" for axis, size in sizes.items()])
         raise ValueError(f"{where}: initial_state has shape {tuple(state.shape)}; the other arguments need {need}.")
@@ -136,9 +135,10 @@ def quarantine(*tensors: Float[Tensor, "*b t _"]) -> tuple[list[Tensor], Float[T
     product of the zeroed tensors plus the stain has the bad token exactly where a recurrence has it. The last
     tensor is stained feature by feature, the others as a whole.
     """
-    stain = tensors[-1].detach() * 0
+    good = tensors[-1].isfinite()
     for x in tensors[:-1]:
-        stain = stain + (x.detach() * 0).sum(-1, keepdim=True)
+        good = good & x.isfinite().all(-1, keepdim=True)
+    stain = torch.zeros_like(tensors[-1]).masked_fill(~good, torch.nan)
     return [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in tensors], stain.cumsum(-2)
 
 
@@ -154,7 +154,7 @@ def each_segment(
     """
     offsets = cu_seqlens.tolist()
     length = tensors[0].shape[1]
-    sizes = [offsets[0], *(b - a for a, b in zip(offsets, offsets[1:], strict=False)), length - offsets[-1]]
+    sizes = [offsets[0], *(b - a for a, b in pairwise(offsets)), length - offsets[-1]]
     pieces = list(zip(*(x.split(sizes, dim=1) for x in tensors), strict=True))
     states = [None] * (len(sizes) - 2) if initial_state is None else initial_state.split(1)
     done = [form(*piece, state) for piece, state in zip(pieces[1:-1], states, strict=True)]

@@ -101,7 +101,7 @@ def step(
 
     """
     where = "attention.step"
-    sizes = check(where, q=(q, "b h d"), k=(k, "b hkv d"), v=(v, "b hkv v"), **_cache_shapes(cache))
+    sizes = check(where, {"q": (q, "b h d"), "k": (k, "b hkv d"), "v": (v, "b hkv v")} | _cache_shapes(cache))
     check_groups(where, "hkv", "h", sizes)
     cache = _append(cache, k.unsqueeze(1), v.unsqueeze(1))
     dtype = accumulator(q, k, v)
@@ -131,7 +131,7 @@ def extend(
 
     """
     where = "attention.extend"
-    sizes = check(where, q=(q, "b t h d"), k=(k, "b t hkv d"), v=(v, "b t hkv v"), **_cache_shapes(cache))
+    sizes = check(where, {"q": (q, "b t h d"), "k": (k, "b t hkv d"), "v": (v, "b t hkv v")} | _cache_shapes(cache))
     check_groups(where, "hkv", "h", sizes)
     cache = _append(cache, k, v)
     return masked(q, cache.k, cache.v, scale), cache
@@ -142,7 +142,7 @@ STEPS = {"attention": step}
 
 
 def _check(where: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
-    sizes = check(where, q=(q, "b t h d"), k=(k, "b s hkv d"), v=(v, "b s hkv v"))
+    sizes = check(where, {"q": (q, "b t h d"), "k": (k, "b s hkv d"), "v": (v, "b s hkv v")})
     check_groups(where, "hkv", "h", sizes)
     if mask is None:
         return
@@ -191,13 +191,13 @@ def _attend(
     return o.masked_fill(empty.unsqueeze(-1), 0.0).to(v.dtype)
 
 
-def _visible(keys: int, mask: Tensor | None, start: Tensor | None, end: Tensor | None) -> Bool[Tensor, "*b t s"] | None:
+def _visible(keys: int, mask: Tensor | None, start: Tensor | None, end: Tensor | None) -> Bool[Tensor, "*b #t s"] | None:
     visible = mask.unsqueeze(1) if mask is not None and mask.ndim == 2 else mask
-    if end is not None:
-        key = torch.arange(keys, device=end.device)
-        band = key < end[:, None] if start is None else (key < end[:, None]) & (key >= start[:, None])
-        visible = band if visible is None else visible & band
-    return visible
+    if end is None:
+        return visible
+    key = torch.arange(keys, device=end.device)
+    band = key < end[:, None] if start is None else (key < end[:, None]) & (key >= start[:, None])
+    return band if visible is None else visible & band
 
 
 def _seen(
@@ -205,14 +205,15 @@ def _seen(
 ) -> tuple[Bool[Tensor, "#b #t hkv v"], Bool[Tensor, "#b #t 1"]]:
     """Return whether a row sees a bad entry, and whether it sees no key at all, by counting in its range of keys."""
     if mask is not None and mask.ndim == 3:
-        visible = _visible(bad.shape[1], mask, start, end)
+        band = _visible(bad.shape[1], None, start, end)
+        visible = mask if band is None else mask & band
         seen = visible.float() @ bad.flatten(2).float()
         return seen.unflatten(2, bad.shape[2:]) > 0, ~visible.any(-1, keepdim=True)
     shown = bad.new_ones(1, bad.shape[1], 1) if mask is None else mask.unsqueeze(-1)
     return _count(bad & shown.unsqueeze(-1), start, end) > 0, _count(shown, start, end) == 0
 
 
-def _count(flags: Bool[Tensor, "b s ..."], start: Tensor | None, end: Tensor | None) -> Int[Tensor, "b #t ..."]:
+def _count(flags: Bool[Tensor, "b s *f"], start: Tensor | None, end: Tensor | None) -> Int[Tensor, "b #t *f"]:
     if end is None:
         return flags.sum(1, keepdim=True, dtype=torch.int32)
     sums = pad(flags.cumsum(1, dtype=torch.int32), (0, 0) * (flags.ndim - 2) + (1, 0))

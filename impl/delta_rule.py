@@ -76,8 +76,8 @@ def step(
 
     """
     where = "delta_rule.step"
-    axes = {"q": (q, "b h k"), "k": (k, "b h k"), "v": (v, "b hv v"), "beta": (beta, "b hv"), "state": (state, "b hv k v")}
-    sizes = check(where, **axes)
+    tensors = {"q": (q, "b h k"), "k": (k, "b h k"), "v": (v, "b hv v"), "beta": (beta, "b hv"), "state": (state, "b hv k v")}
+    sizes = check(where, tensors)
     groups = check_groups(where, "h", "hv", sizes)
     dtype = accumulator(q, k, v, beta, state)
     b, hv, dk, dv = sizes["b"], sizes["hv"], sizes["k"], sizes["v"]
@@ -104,7 +104,7 @@ def _enter(
     l2norm: bool,
 ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """Check, normalise, scale the queries, and give every value head its own query and key."""
-    sizes = check(where, q=(q, "b t h k"), k=(k, "b t h k"), v=(v, "b t hv v"), beta=(beta, "b t hv"))
+    sizes = check(where, {"q": (q, "b t h k"), "k": (k, "b t h k"), "v": (v, "b t hv v"), "beta": (beta, "b t hv")})
     groups = check_groups(where, "h", "hv", sizes)
     shape = {"n": check_packing(where, cu_seqlens, q), "hv": sizes["hv"], "k": sizes["k"], "v": sizes["v"]}
     if state is not None:
@@ -121,7 +121,7 @@ def _queries_and_keys(q: Tensor, k: Tensor, scale: float | None, l2norm: bool) -
     return q * (q.shape[-1] ** -0.5 if scale is None else scale), k
 
 
-def _update(s: Float[Tensor, "n k v"], k: Float[Tensor, "n 1 k"], v: Float[Tensor, "n 1 v"], beta: Float[Tensor, "n 1 1"]):
+def _update(s: Float[Tensor, "n k v"], k: Float[Tensor, "n 1 k"], v: Float[Tensor, "n 1 v"], beta: Float[Tensor, "n 1 1"]) -> Tensor:
     return torch.baddbmm(s, k.mT, beta * torch.baddbmm(v, k, s, alpha=-1))
 
 

@@ -143,10 +143,10 @@ FORMS = {"zoh": (zoh,), "bilinear": (bilinear,), "euler": (euler,)}
 def _enter(where: str, A: Tensor, B: Tensor, delta: float | Tensor, diagonal: bool) -> tuple[Tensor, Tensor]:
     """Check, broadcast, and return ΔA and ΔB in the accumulation dtype."""
     numbers = (*REAL, *COMPLEX)
-    check(where, numbers, A=(A, "... n" if diagonal else "... n n"), B=(B, "... n"))
+    check(where, {"A": (A, "... n" if diagonal else "... n n"), "B": (B, "... n")}, numbers)
     if isinstance(delta, Tensor):
-        check(where, delta=(delta, "..."))
-        check(where, numbers, A=(A, "..."), delta=(delta, "..."))
+        check(where, {"delta": (delta, "...")})
+        check(where, {"A": (A, "..."), "delta": (delta, "...")}, numbers)
     elif not isinstance(delta, int | float):
         raise TypeError(f"{where}: delta must be a real number or tensor, not {type(delta).__name__}.")
     lead = [A.shape[: -1 if diagonal else -2], B.shape[:-1], delta.shape if isinstance(delta, Tensor) else ()]

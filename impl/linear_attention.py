@@ -142,7 +142,7 @@ def step(
 
     """
     where = "linear_attention.step"
-    sizes = check(where, q=(q, "b h k"), k=(k, "b h k"), v=(v, "b hv v"), state=(state, "b hv k v"))
+    sizes = check(where, {"q": (q, "b h k"), "k": (k, "b h k"), "v": (v, "b hv v"), "state": (state, "b hv k v")})
     groups = check_groups(where, "h", "hv", sizes)
     dtype = accumulator(q, k, v, state)
     b, hv, dk, dv = sizes["b"], sizes["hv"], sizes["k"], sizes["v"]
@@ -168,7 +168,7 @@ def _enter(
     cu_seqlens: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Check, scale the queries, and fold the heads of a group into one wide value: (b t h gv), state (n h k gv)."""
-    sizes = check(where, q=(q, "b t h k"), k=(k, "b t h k"), v=(v, "b t hv v"))
+    sizes = check(where, {"q": (q, "b t h k"), "k": (k, "b t h k"), "v": (v, "b t hv v")})
     groups = check_groups(where, "h", "hv", sizes)
     n = check_packing(where, cu_seqlens, q)
     b, t, h, dk = q.shape

@@ -17,9 +17,8 @@ import torch
 from jaxtyping import Inexact
 from torch import Tensor
 
-from ._common import COMPLEX, REAL, accumulator, check, check_state
+from ._common import COMPLEX, REAL, accumulator, check
 
-_NUMBERS = (*REAL, *COMPLEX)
 
 def recurrent(
     u: Inexact[Tensor, "b l"],
@@ -76,8 +75,9 @@ def convolution(
     length = wide.shape[1]
     if length == 0:
         return _leave(wide * ((C * Bbar).sum() + D), x, u, output_final_state)
-    stain = (wide.detach() * 0).cumsum(1)
-    clean = torch.where(wide.isfinite(), wide, 0)
+    bad = ~wide.isfinite()
+    stain = torch.zeros_like(wide).masked_fill(bad, torch.nan).cumsum(1)
+    clean = wide.masked_fill(bad, 0)
 
     block = 1 << (length.bit_length() // 2)
     starts = torch.cat([Bbar.unsqueeze(-1), _times(Abar, x.mT)], 1)
@@ -110,7 +110,7 @@ def step(
     """
     wide, Abar, Bbar, C, D, x = _enter("state_space.step", u, "b", Abar, Bbar, C, D, state, "state")
     x = _advance(Abar, x, wide, Bbar)
-    return _leave(x @ C + D * wide, x, u, True)
+    return _like(u, x @ C + D * wide), x
 
 
 FORMS = {"lti": (recurrent, convolution)}
@@ -134,9 +134,8 @@ def _enter(
     square = "n n" if isinstance(Abar, Tensor) and Abar.ndim == 2 else "n"
     if not (D is None or isinstance(D, Tensor | int | float | complex)):
         raise TypeError(f"{where}: D must be a number, a tensor without axes, or None, not {type(D).__name__}.")
-    tensors = {"u": (u, axes), "Abar": (Abar, square), "Bbar": (Bbar, "n"), "C": (C, "n")}
-    tensors |= {"D": (D if isinstance(D, Tensor) else None, ""), state_name: (state, "b n")}
-    check(where, _NUMBERS, **tensors)
+    parameters = {"Abar": (Abar, square), "Bbar": (Bbar, "n"), "C": (C, "n"), "D": (D if isinstance(D, Tensor) else None, "")}
+    check(where, {"u": (u, axes), **parameters, state_name: (state, "b n")}, (*REAL, *COMPLEX))
     dtype = accumulator(u, Abar, Bbar, C, state, D if isinstance(D, Tensor) else None)
     if isinstance(D, complex):
         dtype = torch.promote_types(dtype, torch.complex64)
@@ -147,11 +146,15 @@ def _enter(
 
 
 def _leave(y: Tensor, state: Tensor, u: Tensor, output_final_state: bool) -> Tensor | tuple[Tensor, Tensor]:
-    dtype = u.dtype
-    if y.is_complex() and not u.is_complex():
-        dtype = torch.complex128 if dtype == torch.float64 else torch.complex64
-    y = y.to(dtype)
+    y = _like(u, y)
     return (y, state) if output_final_state else y
+
+
+def _like(u: Tensor, y: Tensor) -> Tensor:
+    """Return y in the precision of u."""
+    if not y.is_complex() or u.is_complex():
+        return y.to(u.dtype)
+    return y.to(torch.complex128 if u.dtype == torch.float64 else torch.complex64)
 
 
 def _advance(Abar: Tensor, x: Tensor, u: Tensor, Bbar: Tensor) -> Tensor:
