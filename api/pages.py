@@ -17,12 +17,22 @@ if TYPE_CHECKING:
     from isoform.derivations.claim import ClaimResult, Evidence, NearMissResult, Source, Step
     from isoform.inspection import Trust
 
+_ESCAPES = str.maketrans(
+    {
+        **{character: "\\" + character for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+    }
+)
 Section = tuple[str, list[str]]
 
 
 def print_claim(result: ClaimResult) -> None:
     """Print a claim: statement, assumptions, sources, steps, near misses with their counterexamples."""
-    _print(result.id, result.title, (f"version {result.version}", result.scope), result.verdict, verdict_line(result), _claim_sections(result))
+    _print(
+        result.id, result.title, (f"version {result.version}", result.scope), result.verdict, verdict_line(result), _claim_sections(result)
+    )
 
 
 def print_trust(trust: Trust) -> None:
@@ -97,7 +107,7 @@ def _evidence(item: Evidence) -> str:
 
 def _indented(text: str) -> RenderableType:
     extra = len(text) - len(text.lstrip(" "))
-    return Padding(Text(text.strip()), (0, 0, 0, 2 + extra))
+    return Padding(Text(text.strip()), (0, 0, 0, 2 + extra), expand=False)
 
 
 def _display(formula: str) -> list[str]:
@@ -105,6 +115,4 @@ def _display(formula: str) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    for character in "&%$#_{}":
-        text = text.replace(character, "\\" + character)
-    return text
+    return text.translate(_ESCAPES)

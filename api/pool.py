@@ -21,9 +21,7 @@ from typing import Any, Literal
 from isoform.worker import describe, nothing
 
 STARTUP_LIMIT = 120.0
-_BOOT = (
-    "import pickle, sys; inbox = sys.stdin.buffer; sys.path[:] = pickle.load(inbox); from isoform.worker import serve; serve(inbox)"
-)
+_BOOT = "import pickle, sys; inbox = sys.stdin.buffer; sys.path[:] = pickle.load(inbox); from isoform.worker import serve; serve(inbox)"
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class _Crew:
 class _Worker:
     def __init__(self, threads: int) -> None:
         self.usable = True
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
         self._process = subprocess.Popen(
             [sys.executable, "-c", _BOOT],

@@ -40,9 +40,7 @@ def verify(
     `report.to_dict()` is what `isoform verify --json` prints.
     """
     report = run(
-        planning.make(
-            names, seed=seed, level=level, jobs=jobs, time_limit=time_limit, symbolic_only=symbolic_only, fail_fast=fail_fast
-        )
+        planning.make(names, seed=seed, level=level, jobs=jobs, time_limit=time_limit, symbolic_only=symbolic_only, fail_fast=fail_fast)
     )
     if report.state == "interrupted":
         raise KeyboardInterrupt
@@ -56,12 +54,12 @@ def run(plan: planning.Plan, watch: Watch = lambda event: None) -> Report:
     events = pool.run(plan.tasks(), jobs=plan.jobs, warm_up=planning.warm_up)
     try:
         for event in events:
-            watch(event)
             if isinstance(event, pool.Ended):
                 ended[event.key] = event
-                if plan.fail_fast and _failures(plan, event):
-                    state = "stopped"
-                    break
+            watch(event)
+            if plan.fail_fast and isinstance(event, pool.Ended) and _failures(plan, event):
+                state = "stopped"
+                break
     except KeyboardInterrupt:
         state = "interrupted"
     finally:

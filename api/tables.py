@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from isoform.exits import Exit
-from isoform.outcome import Failure, Law, Report, engines_of, verdict_line
+from isoform.outcome import LAW_VERDICTS, Failure, Law, Report, engines_of, verdict_line
 
 if TYPE_CHECKING:
     from isoform.derivations.claim import ClaimResult
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from isoform.pool import Event
 
 WIDTH_WITHOUT_TERMINAL = 160
+NUMBERS = ("s", "near misses", *LAW_VERDICTS, "examples", "error/bound")
 COLOURS = {
     "proved": "green",
     "qualified": "green",
@@ -47,8 +49,9 @@ def progress(plan: Plan) -> Iterator[Callable[[Event], None]]:
     from isoform.pool import Started
 
     screen = Console(stderr=True, highlight=False)
-    columns = (BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    tail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    columns = (BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False, table_column=tail))
+    with Progress(*columns, console=screen, transient=True, expand=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("", total=len(plan.claims) + len(plan.columns))
         running: dict[str, None] = {}
 
@@ -99,12 +102,20 @@ def _verdict(claim: ClaimResult) -> Text:
 
 
 def _laws_table(laws: Iterable[Law]) -> Table:
-    table = _table("form", "law", "verdict", "examples", "error/bound")
+    table = _table("form", *LAW_VERDICTS, "examples", "error/bound")
+    by_form: dict[str, list[Law]] = {}
     for law in laws:
-        ratio = "" if law.worst_error_over_bound is None else f"{law.worst_error_over_bound:.2g}"
-        verdict = Text(law.verdict, style=COLOURS.get(law.verdict, "red"))
-        table.add_row(f"{law.operator}.{law.form}", law.law, verdict, str(law.examples), ratio)
+        by_form.setdefault(f"{law.operator}.{law.form}", []).append(law)
+    for form, rows in by_form.items():
+        counts = Counter(law.verdict for law in rows)
+        cells = (Text(str(counts[verdict] or ""), style=COLOURS[verdict]) for verdict in LAW_VERDICTS)
+        table.add_row(form, *cells, str(sum(law.examples for law in rows)), _worst(rows))
     return table
+
+
+def _worst(laws: Iterable[Law]) -> str:
+    ratios = [law.worst_error_over_bound for law in laws if law.worst_error_over_bound is not None]
+    return f"{max(ratios):.2g}" if ratios else ""
 
 
 def _failure_line(failure: Failure) -> Text:
@@ -113,18 +124,22 @@ def _failure_line(failure: Failure) -> Text:
 
 
 def _summary(report: Report) -> Text:
-    parts = [f"{count} {verdict}" for verdict, count in report.summary.items() if verdict != "total"]
-    lines = [f"{report.summary['total']} claims: {', '.join(parts)}"]
-    if report.laws:
-        laws = [f"{count} {verdict}" for verdict, count in report.law_summary.items() if verdict != "total"]
-        lines.append(f"{report.law_summary['total']} law checks: {', '.join(laws)}")
     ending = {"complete": "", "stopped": ", stopped at the first failure", "interrupted": ", interrupted"}[report.state]
-    lines.append(f"isoform {report.version}, seed {report.seed}, level {report.level}{ending}: exit {report.exit_code}")
+    lines = [
+        _counts("claims", report.summary),
+        _counts("law checks", report.law_summary),
+        f"isoform {report.version}, seed {report.seed}, level {report.level}{ending}: exit {report.exit_code}",
+    ]
     return Text("\n".join(lines))
 
 
+def _counts(noun: str, summary: dict[str, int]) -> str:
+    parts = ", ".join(f"{count} {verdict}" for verdict, count in summary.items() if verdict != "total")
+    return f"{noun}: {summary['total']} = {parts}"
+
+
 def _table(*headings: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     for heading in headings:
-        table.add_column(heading, overflow="fold", justify="right" if heading in ("s", "examples", "error/bound") else "left")
+        table.add_column(heading, overflow="fold", justify="right" if heading in NUMBERS else "left")
     return table

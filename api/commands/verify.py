@@ -27,9 +27,7 @@ def command(
     """Prove the named claims (all, if none is named) and cross-check their implementations."""
     from isoform import plan, runner, tables
 
-    wanted = plan.make(
-        names, seed=seed, level=level, jobs=jobs, time_limit=time_limit, symbolic_only=symbolic_only, fail_fast=fail_fast
-    )
+    wanted = plan.make(names, seed=seed, level=level, jobs=jobs, time_limit=time_limit, symbolic_only=symbolic_only, fail_fast=fail_fast)
     with tables.progress(wanted) as watch:
         report = runner.run(wanted, watch)
     if as_json:

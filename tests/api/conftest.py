@@ -1,0 +1,25 @@
+"""Fakes for the face of the package: workers import them by name, through the parent's path."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from isoform import plan
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """The module of fakes, importable here and in the workers."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "fakes"))
+    return import_module("isoform_fakes")
+
+
+@pytest.fixture
+def house(fakes, monkeypatch):
+    """A house in which the fake claims are all the claims, and alpha is the only column with code."""
+    monkeypatch.setattr("isoform.derivations.registry.claims", lambda selection=(): fakes.CLAIMS)
+    monkeypatch.setattr(plan, "prove", fakes.prove)
+    monkeypatch.setattr(plan, "cross_check", fakes.cross_check)
+    monkeypatch.setattr(plan, "implemented", lambda: frozenset({"alpha"}))
+    return fakes

@@ -1,0 +1,116 @@
+"""Stand-ins that a worker process can import: calls that fail in every way, and claims with given results."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from isoform.derivations.claim import ClaimResult, Evidence, NearMissResult, Source, Step
+
+
+def double(x):
+    print("a stray line on stdout")
+    return 2 * x
+
+
+def fail(message):
+    raise ValueError(message)
+
+
+def sleep(seconds, started_file=None):
+    if started_file:
+        with open(started_file, "w") as file:
+            file.write(str(os.getpid()))
+    time.sleep(seconds)
+
+
+def segfault():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def unpicklable():
+    return lambda: None
+
+
+def thread_budget():
+    return os.environ["OMP_NUM_THREADS"]
+
+
+@dataclass(frozen=True)
+class FakeClaim:
+    id: str
+    expected: str = "proved"
+    version: int = 1
+    title: str = "A title"
+    text: str = "a"
+
+    def fingerprint(self):
+        return self.text * 64
+
+
+CLAIMS = (
+    FakeClaim("alpha/holds"),
+    FakeClaim("alpha/differs"),
+    FakeClaim("alpha/unknown"),
+    FakeClaim("alpha/kept-near-miss"),
+    FakeClaim("alpha/slow"),
+    FakeClaim("alpha/crashes"),
+    FakeClaim("beta-net/refuted", expected="refuted"),
+)
+EVIDENCE = (Evidence("proved", "kernel", "1", "induction"), Evidence("certified", "evaluate", "2", "failure probability 2^-50"))
+NEAR_MISS = NearMissResult("exponent off by one", True, "T = 2: 3 ≠ 4", ("kernel", "evaluate"))
+
+
+def result(id="alpha/holds", **changes):
+    fields = {
+        "id": id,
+        "version": 1,
+        "title": "50% of a title",
+        "statement": "H_t = Σ v_j k_jᵀ",
+        "statement_latex": "H_t = \\sum_j v_j k_j^T",
+        "verdict": "proved",
+        "expected": "proved",
+        "scope": "all sizes",
+        "assumptions": ("0 ≤ β",),
+        "sources": (Source("A. Author", "eq. 3", "index shifted"),),
+        "evidence": EVIDENCE,
+        "near_misses": (NEAR_MISS,),
+        "steps": (Step("Base", "Both sides are zero.", "0 = 0", "normal form", ("0 = 0 by normal form",)),),
+        "as_written": "",
+        "counterexample": "",
+        "assumed": (),
+        "seconds": 0.25,
+        "reason": "",
+    }
+    return ClaimResult(**{**fields, **changes})
+
+
+def prove(id, seed):
+    slug = id.partition("/")[2]
+    if slug == "slow":
+        time.sleep(60)
+    if slug == "crashes":
+        raise ValueError("lost its way")
+    changes = {
+        "differs": {"verdict": "refuted"},
+        "unknown": {"verdict": "unknown", "reason": "no method applies"},
+        "kept-near-miss": {"near_misses": (NEAR_MISS, NearMissResult("wrong sign", False, "", (), "search found nothing"))},
+        "refuted": {"verdict": "refuted", "expected": "refuted"},
+    }
+    return result(id, **changes.get(slug, {}))
+
+
+def cross_check(name, level, seed):
+    rows = (row("prefix invariance", "holds", 0.125), row("packing", "not-applicable", None))
+    return SimpleNamespace(column=name, laws=rows, evidence=(Evidence("bounded", "torch", "3", f"level {level}, seed {seed}"),))
+
+
+def violated_cross_check(name, level, seed):
+    return SimpleNamespace(column=name, laws=(row("chunk size", "violated", 7.5),), evidence=())
+
+
+def row(law, verdict, ratio):
+    return SimpleNamespace(
+        law=law, operator="alpha", form="recurrent", verdict=verdict, examples=10, worst_error_over_bound=ratio, detail=""
+    )
