@@ -223,6 +223,35 @@ def from_chunks(x: Float[Tensor, "b h m c d"], length: int, layout: ChunkLayout 
     return torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 1))[:, layout.slot]
 
 
+def scan_chunks(
+    change: Float[Tensor, "b h m k v"],
+    state: Float[Tensor, "n h k v"],
+    layout: ChunkLayout | None,
+    turn: Float[Tensor, "b h m k k"] | None = None,
+) -> tuple[Float[Tensor, "b h m k v"], Float[Tensor, "n h k v"]]:
+    """Run S ← S + turn · S + change over the chunks; return S before each, and after the last of each sequence."""
+    if layout is None and turn is None:
+        sums = torch.cat([state.unsqueeze(2), change], 2).cumsum(2)
+        return sums[:, :, :-1], sums[:, :, -1]
+    if change.shape[2] == 0:
+        return change, state
+    s = state.flatten(0, 1) if layout is None else state[0]
+    fresh = None if layout is None else list(zip(layout.first.unbind(0), state[layout.segment].unbind(0)))
+    turns = None if turn is None else turn.flatten(0, 1).unbind(1)
+    before, after = [], []
+    for m, c in enumerate(change.flatten(0, 1).unbind(1)):
+        if fresh is not None:
+            s = torch.where(*fresh[m], s)
+        before.append(s)
+        s = s + c if turns is None else torch.baddbmm(s + c, turns[m], s)
+        after.append(s)
+    entering = torch.stack(before, 1).view(change.shape)
+    if layout is None:
+        return entering, s.view(state.shape)
+    ends = torch.stack(after)[layout.last]
+    return entering, torch.where(layout.empty[:, None, None, None], state, ends)
+
+
 def _names(dtypes: tuple[torch.dtype, ...]) -> str:
     return ", ".join(str(d).removeprefix("torch.") for d in dtypes)
 

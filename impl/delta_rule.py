@@ -21,7 +21,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._common import accumulator, check, check_groups, check_packing, check_state, each_segment, spread
+from ._common import (
+    accumulator,
+    check,
+    check_groups,
+    check_packing,
+    check_positive,
+    check_state,
+    chunk_layout,
+    each_segment,
+    from_chunks,
+    quarantine,
+    scan_chunks,
+    spread,
+    to_chunks,
+)
 
 NORM_EPS = 1e-6
 """The ε inside the root of the optional norm, as public kernels have it."""
@@ -56,6 +70,48 @@ def recurrent(
     return o.to(v.dtype), last if output_final_state else None
 
 
+def chunkwise(
+    q: Float[Tensor, "b t h k"],
+    k: Float[Tensor, "b t h k"],
+    v: Float[Tensor, "b t hv v"],
+    beta: Float[Tensor, "b t hv"],
+    scale: float | None = None,
+    initial_state: Float[Tensor, "n hv k v"] | None = None,
+    output_final_state: bool = False,
+    cu_seqlens: Int[Tensor, " n+1"] | None = None,
+    use_qk_l2norm_in_kernel: bool = False,
+    chunk_size: int = 64,
+) -> tuple[Float[Tensor, "b t hv v"], Float[Tensor, "n hv k v"] | None]:
+    """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk.
+
+    In a chunk the update is S + Kᵀ (U - W S), where (I + tril(diag(β) K Kᵀ, -1)) [U, W] = diag(β) [V, K] is one
+    triangular solve (the UT transform; Yang et al. 2024, arXiv:2406.06484, eq. 8-11), done for all chunks at once.
+
+    Raises
+    ------
+    TypeError
+        An argument that is no tensor of an allowed dtype; a ``chunk_size`` that is no integer.
+    ValueError
+        Shapes or devices that do not fit together; a batch that is not 1 beside ``cu_seqlens``; ``chunk_size`` < 1.
+
+    """
+    where = "delta_rule.chunkwise"
+    check_positive(where, "chunk_size", chunk_size)
+    (q, k, x, beta), state = _enter(where, q, k, v, beta, scale, initial_state, cu_seqlens, use_qk_l2norm_in_kernel)
+    layout = None if cu_seqlens is None else chunk_layout(cu_seqlens, q.shape[1], chunk_size)
+    cq, ck, cv, cb = (to_chunks(a, chunk_size, layout) for a in (q, k, x, beta.unsqueeze(-1)))
+    (ck, cb, cv), stain = quarantine(ck, cb, cv)
+
+    scaled = cb * ck
+    right = torch.cat([cb * cv, scaled], -1)
+    solved = torch.linalg.solve_triangular((scaled @ ck.mT).tril(-1), right, upper=False, unitriangular=True)
+    change, turn = (ck.mT @ solved).split([cv.shape[-1], ck.shape[-1]], -1)
+    before, last = scan_chunks(change + stain[..., -1:, :], state, layout, -turn)
+    inner, read = ((cq @ ck.mT).tril() @ solved).split([cv.shape[-1], ck.shape[-1]], -1)
+    o = (cq - read) @ before + inner + stain
+    return from_chunks(o, q.shape[1], layout).to(v.dtype), last if output_final_state else None
+
+
 def step(
     q: Float[Tensor, "b h k"],
     k: Float[Tensor, "b h k"],
@@ -88,7 +144,7 @@ def step(
     return torch.bmm(q, new).view(b, hv, dv).to(v.dtype), new.view(b, hv, dk, dv)
 
 
-FORMS = {"delta-rule": (recurrent,)}
+FORMS = {"delta-rule": (recurrent, chunkwise)}
 STEPS = {"delta-rule": step}
 
 

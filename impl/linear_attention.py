@@ -21,7 +21,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ._common import (
-    ChunkLayout,
     accumulator,
     check,
     check_groups,
@@ -32,6 +31,7 @@ from ._common import (
     each_segment,
     from_chunks,
     quarantine,
+    scan_chunks,
     spread,
     to_chunks,
 )
@@ -118,7 +118,7 @@ def chunkwise(
     q, k, u, state = _enter(where, q, k, v, scale, initial_state, cu_seqlens)
     layout = None if cu_seqlens is None else chunk_layout(cu_seqlens, q.shape[1], chunk_size)
     cq, ck, cv = (to_chunks(x, chunk_size, layout) for x in (q, k, u))
-    before, last = _states(ck.mT @ cv, state, layout)
+    before, last = scan_chunks(ck.mT @ cv, state, layout)
     (ck, cv), stain = quarantine(ck, cv)
     o = (cq @ ck.mT).tril() @ cv + cq @ before + stain
     return _leave(from_chunks(o, q.shape[1], layout), last, v, output_final_state)
@@ -214,19 +214,3 @@ def _parallel(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, T
     (k, v), stain = quarantine(k, v)
     o = (q @ k.mT).tril() @ v + q @ state + stain
     return o.transpose(1, 2), last
-
-
-def _states(update: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
-    """Return the states before each chunk (b h m k v) and after the last of each sequence (n h k v)."""
-    if layout is None:
-        all_states = torch.cat([state.unsqueeze(2), update], 2).cumsum(2)
-        return all_states[:, :, :-1], all_states[:, :, -1]
-    fresh = state[layout.segment].unbind(0)
-    before, after = [], []
-    s = fresh[0]
-    for first, start, change in zip(layout.first.unbind(0), fresh, update[0].unbind(1), strict=True):
-        before.append(torch.where(first, start, s))
-        s = before[-1] + change
-        after.append(s)
-    ends = torch.stack(after)[layout.last]
-    return torch.stack(before, 1)[None], torch.where(layout.empty[:, None, None, None], state, ends)
