@@ -19,9 +19,12 @@ deep: $(VENV)/.ready-test
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/proofs.py
 
-# Types are checked in .ci/run, where the wheel is installed: mypy cannot follow an editable install.
+# Types are checked where the package is installed for real: mypy cannot follow an editable install.
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff check .
+	rm -rf build
+	$(INSTALL) --no-deps --target build/types .
+	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml -p isoform
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "isoform needs Python 3.11 or newer")'

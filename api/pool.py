@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,9 @@ from isoform.worker import describe, nothing
 
 STARTUP_LIMIT = 120.0
 _BOOT = "import pickle, sys; inbox = sys.stdin.buffer; sys.path[:] = pickle.load(inbox); from isoform.worker import serve; serve(inbox)"
+
+
+Kind = Literal["done", "late", "raised", "died"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Ended:
     """What came of a task: its value, or the reason why there is none."""
 
     key: str
-    kind: Literal["done", "late", "raised", "died"]
+    kind: Kind
     value: Any
     reason: str
     seconds: float
@@ -60,7 +63,7 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run(tasks: Sequence[Task], *, jobs: int, warm_up: Callable[[], object] = nothing) -> Iterator[Event]:
+def run(tasks: Sequence[Task], *, jobs: int, warm_up: Callable[[], object] = nothing) -> Generator[Event, None, None]:
     """Run the tasks on `jobs` workers and yield events as they come; closing the iterator kills what still runs."""
     crew = _Crew(tasks, min(jobs, len(tasks)), warm_up)
     try:
@@ -90,6 +93,8 @@ class _Crew:
             worker.kill()
         for slot in self._slots:
             slot.join()
+        for worker in self._workers:
+            worker.close()
 
     def _slot(self) -> None:
         worker: _Worker | None = None
@@ -123,7 +128,6 @@ class _Crew:
 
 class _Worker:
     def __init__(self, threads: int) -> None:
-        self.usable = True
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
         self._process = subprocess.Popen(
@@ -143,31 +147,33 @@ class _Worker:
         if ended.kind in ("late", "died"):
             raise RuntimeError(f"the worker did not start: {ended.reason}")
 
+    @property
+    def usable(self) -> bool:
+        return self._process.poll() is None
+
     def do(self, task: Task) -> Ended:
-        """Make the call in the worker; afterwards the worker is usable unless it was late or died."""
+        """Make the call in the worker; if that ends the worker, it is no longer usable."""
         begin = time.perf_counter()
         message = pickle.dumps((task.call, task.args))
         late = threading.Event()
-        alarm = threading.Timer(task.limit, lambda: (late.set(), self.kill()))
+        alarm = threading.Timer(task.limit, self._expire, (late,))
         alarm.start()
-        answer: tuple[bool, Any] | None
-        try:
-            self._send(message)
-            answer = pickle.load(self._answers)
-        except (EOFError, OSError, pickle.UnpicklingError):
-            answer = None
-            self.usable = False
+        kind, value, reason = self._exchange(message, late, f"exceeded its time limit of {task.limit:g} s")
         alarm.cancel()
         alarm.join()
-        return self._ended(task, answer, late.is_set(), time.perf_counter() - begin)
+        return Ended(task.key, kind, value, reason, time.perf_counter() - begin)
 
-    def _ended(self, task: Task, answer: tuple[bool, Any] | None, late: bool, seconds: float) -> Ended:
-        if answer is None:
-            reason = f"exceeded its time limit of {task.limit:g} s" if late else self._death()
-            return Ended(task.key, "late" if late else "died", None, reason, seconds)
-        self.usable = self._process.poll() is None
-        fine, value = answer
-        return Ended(task.key, "done", value, "", seconds) if fine else Ended(task.key, "raised", None, value, seconds)
+    def _exchange(self, message: bytes, late: threading.Event, lateness: str) -> tuple[Kind, Any, str]:
+        try:
+            self._send(message)
+            fine, value = pickle.load(self._answers)
+        except (EOFError, OSError):
+            death = self._death()
+            return ("late", None, lateness) if late.is_set() else ("died", None, death)
+        except Exception as error:
+            self.kill()
+            return ("died", None, f"its result is not readable: {describe(error)}")
+        return ("done", value, "") if fine else ("raised", None, value)
 
     def kill(self) -> None:
         """End the process, whatever it does."""
@@ -180,6 +186,10 @@ class _Worker:
         for stream in (self._requests, self._answers, self._errors):
             with contextlib.suppress(OSError):
                 stream.close()
+
+    def _expire(self, late: threading.Event) -> None:
+        late.set()
+        self.kill()
 
     def _send(self, message: object) -> None:
         pickle.dump(message, self._requests)

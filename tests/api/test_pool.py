@@ -35,6 +35,12 @@ def test_a_value_that_cannot_travel_is_an_exception(fakes):
     assert ended([pool.Task("x", fakes.unpicklable, (), 30)])["x"].kind == "raised"
 
 
+def test_a_value_that_cannot_be_loaded_ends_alone(fakes):
+    events = ended([pool.Task("x", fakes.Unreadable, (), 30), pool.Task("y", fakes.double, (1,), 30)], jobs=1)
+    assert events["x"].kind == "died" and "cannot be loaded" in events["x"].reason
+    assert events["y"].value == 2
+
+
 def test_a_call_that_cannot_travel_ends_alone(fakes):
     events = ended([pool.Task("x", lambda: None, (), 30), pool.Task("y", fakes.double, (1,), 30)], jobs=1)
     assert (events["x"].kind, events["y"].value) == ("died", 2)

@@ -33,6 +33,13 @@ def unpicklable():
     return lambda: None
 
 
+class Unreadable:
+    """A value that is pickled well and cannot be loaded again."""
+
+    def __reduce__(self):
+        return fail, ("cannot be loaded",)
+
+
 def thread_budget():
     return os.environ["OMP_NUM_THREADS"]
 
