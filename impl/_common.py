@@ -135,10 +135,10 @@ def quarantine(*tensors: Float[Tensor, "*b t _"]) -> tuple[list[Tensor], Float[T
     product of the zeroed tensors plus the stain has the bad token exactly where a recurrence has it. The last
     tensor is stained feature by feature, the others as a whole.
     """
-    good = tensors[-1].isfinite()
+    good = tensors[-1].abs() < torch.inf
     for x in tensors[:-1]:
-        good = good & x.isfinite().all(-1, keepdim=True)
-    stain = torch.zeros_like(tensors[-1]).masked_fill(~good, torch.nan)
+        good = good & (x.abs().amax(-1, keepdim=True) < torch.inf)
+    stain = torch.where(good, 0.0, torch.nan).to(tensors[-1].dtype)
     return [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in tensors], stain.cumsum(-2)
 
 
@@ -212,7 +212,7 @@ def to_chunks(x: Float[Tensor, "b t h d"], chunk_size: int, layout: ChunkLayout 
     else:
         x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 1))
         x = x[:, layout.token.flatten()].unflatten(1, tuple(layout.token.shape))
-    return x.permute(0, 3, 1, 2, 4)
+    return x.permute(0, 3, 1, 2, 4).contiguous()
 
 
 def from_chunks(x: Float[Tensor, "b h m c d"], length: int, layout: ChunkLayout | None) -> Float[Tensor, "b t h d"]:
@@ -229,8 +229,11 @@ def scan_chunks(
     layout: ChunkLayout | None,
     turn: Float[Tensor, "b h m k k"] | None = None,
 ) -> tuple[Float[Tensor, "b h m k v"], Float[Tensor, "n h k v"]]:
-    """Run S ← S + turn · S + change over the chunks; return S before each, and after the last of each sequence."""
-    if layout is None and turn is None:
+    """Run S ← S + turn · S + change over the chunks; return S before each, and after the last of each sequence.
+
+    A running sum replaces the loop where many small operations are dear: on a GPU, and in a compiled graph.
+    """
+    if layout is None and turn is None and (torch.compiler.is_compiling() or not change.is_cpu):
         sums = torch.cat([state.unsqueeze(2), change], 2).cumsum(2)
         return sums[:, :, :-1], sums[:, :, -1]
     if change.shape[2] == 0:
