@@ -22,10 +22,11 @@ PATIENCE = {"quick": 2.0, "default": 10.0, "deep": 60.0}
 
 @dataclass(frozen=True)
 class Plan:
-    """The claims and columns of a run, with everything that decides how it goes."""
+    """The claims and columns of a run, the claims that are known and not there, and everything that decides how it goes."""
 
     claims: tuple[Claim, ...]
     columns: tuple[str, ...]
+    lost: tuple[str, ...]
     seed: int
     level: str
     jobs: int
@@ -58,9 +59,21 @@ def make(
         raise ValueError(f"jobs must be at least 1, not {jobs}")
     if not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds, not {time_limit}")
+    names = tuple(names)
     claims = selected_claims(names)
+    if not claims:
+        raise RuntimeError("no claim was found, so nothing can be verified")
     columns = () if symbolic_only else tuple(dict.fromkeys(name for c in claims if (name := column(c.id)) in implemented()))
-    return Plan(claims, columns, seed, level, jobs, time_limit, fail_fast)
+    lost = () if names else lost_claims(claims)
+    return Plan(claims, columns, lost, seed, level, jobs, time_limit, fail_fast)
+
+
+def lost_claims(claims: Iterable[Claim]) -> tuple[str, ...]:
+    """Return the ids that the lock file lists and no claim carries: what is known and cannot be run."""
+    from isoform.derivations.lock import read
+
+    found = {claim.id for claim in claims}
+    return tuple(entry.id for entry in read() if entry.id not in found)
 
 
 def selected_claims(names: Iterable[str]) -> tuple[Claim, ...]:

@@ -84,9 +84,13 @@ def _report(plan: planning.Plan, ended: dict[str, pool.Ended], state: Literal["c
         level=plan.level,
         claims=tuple(_with_evidence(_result(claim, all_ended[claim.id]), evidence) for claim in plan.claims),
         laws=tuple(law for name in plan.columns for law in _laws(all_ended[name])),
-        failures=tuple(failure for key in keys for failure in _failures(plan, all_ended[key])),
+        failures=(*map(_lost, plan.lost), *(failure for key in keys for failure in _failures(plan, all_ended[key]))),
         state=state,
     )
+
+
+def _lost(id: str) -> Failure:
+    return Failure(id, Exit.VIOLATED, "the lock lists it, but the claim is gone: ids are permanent")
 
 
 def _result(claim: Claim, ended: pool.Ended) -> ClaimResult:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from isoform import plan
+from isoform import plan, worker
+from isoform.derivations import lock
 
 
 @pytest.fixture
@@ -16,9 +17,12 @@ def fakes(monkeypatch):
 
 
 @pytest.fixture
-def house(fakes, monkeypatch):
+def house(fakes, monkeypatch, tmp_path):
     """A house in which the fake claims are all the claims, and alpha is the only column with code."""
     monkeypatch.setattr("isoform.derivations.registry.claims", lambda selection=(): fakes.CLAIMS)
+    monkeypatch.setattr(lock, "PATH", tmp_path / "claims.lock")
+    lock.write(fakes.CLAIMS)
+    monkeypatch.setattr(plan, "warm_up", worker.nothing)
     monkeypatch.setattr(plan, "prove", fakes.prove)
     monkeypatch.setattr(plan, "cross_check", fakes.cross_check)
     monkeypatch.setattr(plan, "implemented", lambda: frozenset({"alpha"}))

@@ -159,8 +159,8 @@ def test_trust_names_engines_methods_and_what_is_trusted(run):
     assert (found["schema"], found["methods"], found["assumed"]) == (1, ["normal form"], [])
 
 
-def test_list_and_lock(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(lock, "PATH", tmp_path / "claims.lock")
+def test_list_and_lock(run):
+    lock.PATH.unlink()
     code, out, err = run("lock", "--check")
     assert (code, out) == (1, "") and "run `isoform lock`" in err
     assert run("lock")[0] == 0

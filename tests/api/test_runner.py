@@ -102,3 +102,16 @@ def test_wrong_arguments_are_named(house, wrong):
 def test_an_unknown_name(house):
     with pytest.raises(isoform.UnknownName, match="did you mean 'alpha/holds'"):
         isoform.verify("alpha/hold")
+
+
+def test_a_claim_that_is_known_and_gone_fails_a_full_run(house, monkeypatch):
+    monkeypatch.setattr("isoform.derivations.registry.claims", lambda selection=(): house.CLAIMS[:1])
+    report = isoform.verify()
+    assert report.exit_code == Exit.VIOLATED
+    assert [failure.where for failure in report.failures] == sorted(claim.id for claim in house.CLAIMS[1:])
+
+
+def test_a_run_over_nothing_is_no_success(house, monkeypatch):
+    monkeypatch.setattr("isoform.derivations.registry.claims", lambda selection=(): ())
+    with pytest.raises(RuntimeError, match="no claim was found"):
+        isoform.verify()
