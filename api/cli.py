@@ -67,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(error), Exit.USAGE)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", Exit.INTERRUPTED)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # rich turns the former into the latter
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.FAILED
+        return _say("the output was closed before all was written", Exit.FAILED)
     except Exception as error:
         if "--traceback" in arguments:
             traceback.print_exc()

@@ -180,6 +180,15 @@ def test_the_module_is_the_command():
     assert shell("--version").stdout == f"isoform {version('isoform')}\n"
 
 
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json")])
+def test_a_closed_pipe_is_no_violation(arguments, house, tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "isoform", *arguments], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (4, "isoform: the output was closed before all was written\n")
+
+
 def test_help_names_every_command_and_exit_code():
     out = shell("--help").stdout
     assert all(f"  {name} " in out for name in cli.COMMANDS)
