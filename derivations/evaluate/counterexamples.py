@@ -1,0 +1,245 @@
+"""Counterexamples: found by a search that tries small sizes and plain numbers first, and evaluated again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+from sympy import Basic, Symbol
+
+from ..kernel import formulas as fm
+from ..kernel import terms as k
+from .balls import Balls
+from .drawing import Limits, Shape, exact_fit, limits, shape_of
+from .environment import Environment, Key, Pool, choice, numbers, rules_of
+from .errors import EvaluationError, Undefined, UnsupportedTerm
+from .logic import Outcome, check, holds
+from .program import index_code
+from .systems import Number, Numbers, System
+
+HALF = Fraction(1, 2)
+POOLS: tuple[Pool, ...] = (
+    choice(1),
+    choice(0, 1),
+    choice(0, 1, 1, 2),
+    choice(-1, 0, 1, 2),
+    choice(-2, -1, -HALF, HALF, 1, 2),
+    choice(-2, -1, -HALF, 0, HALF, 1, 2),
+)
+SHRINKS = 200
+BALL_SHARE = 8
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A point where the assumptions hold and the conclusion does not.
+
+    ``values`` holds every atom that the statement asks for: its name and indices, and its rows of rational
+    numbers (pairs of them if complex). ``lhs`` and ``rhs`` are the two sides, or the formula that fails.
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+    values: tuple[tuple[Key, Numbers], ...]
+    lhs: str
+    rhs: str
+    system: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{n}={v}" for n, v in self.sizes)
+        values = ", ".join(f"{_atom(key)}={_matrix(m)}" for key, m in self.values)
+        at = f" at {self.where}" if self.where else ""
+        return f"{': '.join(x for x in (sizes, values) if x)}{at}: lhs = {self.lhs}, rhs = {self.rhs}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counterexample as plain JSON data."""
+        values = [
+            {"name": key[0], "indices": list(key[1]), "rows": [[_plain(x) for x in r] for r in m]}
+            for key, m in self.values
+        ]
+        return {
+            "sizes": dict(self.sizes), "values": values, "lhs": self.lhs, "rhs": self.rhs,
+            "system": self.system, "where": self.where,
+        }  # fmt: skip
+
+
+def _atom(key: Key) -> str:
+    return "_".join([key[0], ",".join(map(str, key[1]))]) if key[1] else key[0]
+
+
+def _number(x: Number) -> str:
+    return f"{x[0]}+{x[1]}i" if isinstance(x, tuple) else str(x)
+
+
+def _plain(x: Number) -> str | list[str]:
+    return [str(x[0]), str(x[1])] if isinstance(x, tuple) else str(x)
+
+
+def _matrix(m: Numbers) -> str:
+    rows = [[_number(x) for x in r] for r in m]
+    if len(m) == 1 and len(m[0]) == 1:
+        return rows[0][0]
+    if all(len(r) == 1 for r in rows):
+        return f"[{', '.join(r[0] for r in rows)}]"
+    return f"[{', '.join('[' + ', '.join(r) + ']' for r in rows)}]"
+
+
+def failing(statement: fm.Statement, e: Environment) -> Outcome | None:
+    """The false conclusion at a point where the assumptions hold; None anywhere else.
+
+    Raises EvaluationError where a term has no value.
+    """
+    frame = e.frame()
+    with e.system.context():
+        if not all(check(a.formula, frame).holds is True for a in statement.assumptions):
+            return None
+        outcome = check(statement.conclusion, frame)
+    return outcome if outcome.holds is False else None
+
+
+def counterexample(statement: fm.Statement, e: Environment) -> Counterexample | None:
+    """The point as a counterexample, if it is one and its values are rational numbers."""
+    outcome = failing(statement, e)
+    if outcome is None:
+        return None
+    asked = {key: e.system.numbers(v) for key, v in e.asked.items()}
+    values = {**e.values, **e.drawn} if any(m is None for m in asked.values()) else asked
+    with e.system.context():
+        lhs, rhs = (x if isinstance(x, str) else e.system.text(x) for x in (outcome.lhs, outcome.rhs))
+    shape = shape_of(statement)
+    return Counterexample(
+        tuple(sorted((str(s), e.index[s]) for s in (*shape.sizes, *shape.indices))),
+        tuple(sorted((key, m) for key, m in values.items())),
+        lhs, rhs, e.system.name, outcome.where,
+    )  # fmt: skip
+
+
+def refute(
+    statement: fm.Statement, *, seed: int = 0, tries: int = 2000, at: Mapping[Any, Any] | None = None
+) -> Counterexample | None:
+    """Search for a point where the assumptions hold and the conclusion is false, exactly or by disjoint balls.
+
+    ``at`` fixes sizes and indices (by symbol or name) and values (by ``Var`` or ``(name, indices)``: a number, a
+    column, rows, or a term in the pattern's indices); what it leaves open is searched. None if nothing was found;
+    EvaluationError if the statement cannot be evaluated, KeyError if ``at`` names no symbol of the statement.
+    """
+    system = exact_fit(statement)
+    tries = tries // BALL_SHARE if isinstance(system, Balls) else tries
+    search = _Search(statement, system, _Fixed.of(statement, at or {}))
+    for n in range(tries):
+        e = search.point(Random(f"{seed}:{n}"), n, tries)
+        found = None if e is None else _attempt(statement, e)
+        if e is not None and found is not None:
+            return search.shrunk(found)
+    return None
+
+
+def _attempt(statement: fm.Statement, e: Environment) -> Counterexample | None:
+    try:
+        return counterexample(statement, e)
+    except UnsupportedTerm:
+        raise
+    except EvaluationError:
+        return None
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """What the caller has fixed: indices, values and rules."""
+
+    index: Mapping[Symbol, int]
+    values: Mapping[Key, Any]
+    rules: Mapping[Any, Any]
+
+    @staticmethod
+    def of(statement: fm.Statement, at: Mapping[Any, Any]) -> _Fixed:
+        shape = shape_of(statement)
+        symbols = {str(s): s for s in (*shape.sizes, *shape.indices)}
+        index: dict[Symbol, int] = {}
+        values: dict[Key, Any] = {}
+        rules: dict[Any, Any] = {}
+        for key, value in at.items():
+            if isinstance(key, (str, Symbol)):
+                index[symbols[str(key)]] = int(value)
+            elif isinstance(key, tuple):
+                values[key[0], tuple(map(int, key[1]))] = value
+            elif isinstance(value, k.Term) or any(e.free_symbols for e in key.indices):
+                rules[key] = value
+            else:
+                values[key.name, tuple(int(e) for e in key.indices)] = value
+        return _Fixed(index, values, rules)
+
+
+class _Search:
+    def __init__(self, statement: fm.Statement, system: System, fixed: _Fixed) -> None:
+        self.statement = statement
+        self.system = system
+        self.fixed = fixed
+        self.shape: Shape = shape_of(statement)
+        self.limits: Limits = limits(statement, system)
+
+    def point(self, rng: Random, n: int, tries: int) -> Environment | None:
+        """The n-th point of the search, larger sizes and richer numbers later."""
+        largest = min(self.limits.length, 6)
+        scale = (largest + 1) * n // tries
+        size = max(1, min(scale, self.limits.size)) if n % 2 else None
+        drawn = self.shape.draw(rng, Limits(largest, max(1, min(scale + 1, self.limits.size))), scale, size=size)
+        index: dict[Basic, int] = {**(drawn or {}), **self.fixed.index}
+        if any(s not in index for s in (*self.shape.sizes, *self.shape.indices)) or not holds(self.statement.where, index):
+            return None
+        return self._environment(index, self.fixed.values, rng.random(), POOLS[n % len(POOLS)])
+
+    def _environment(self, index: Mapping[Any, int], values: Any, seed: object, pool: Pool | None) -> Environment:
+        rules = rules_of([self.fixed.rules, *(a.solve for a in self.statement.assumptions)])
+        return Environment(self.system, index, seed=seed, pool=pool, values=values, rules=rules)
+
+    def shrunk(self, found: Counterexample) -> Counterexample:
+        """Fewer and plainer numbers, as long as the point stays a counterexample."""
+        budget = SHRINKS
+        for simple in (0, 1):
+            for n, entry in _entries(found):
+                if budget == 0 or found.values[n][0] in self.fixed.values:
+                    continue
+                budget -= 1
+                smaller = _attempt(self.statement, self._again(_replaced(found, n, entry, simple)))
+                found = smaller or found
+        return found
+
+    def _again(self, c: Counterexample) -> Environment:
+        return again(self.statement, c, self.system, self.fixed.rules)
+
+
+def _entries(c: Counterexample) -> Iterator[tuple[int, tuple[int, int]]]:
+    for n, (_, m) in enumerate(c.values):
+        for i, row in enumerate(m):
+            for j, x in enumerate(row):
+                if x not in (0, 1):
+                    yield n, (i, j)
+
+
+def _replaced(c: Counterexample, n: int, entry: tuple[int, int], x: int) -> Counterexample:
+    key, m = c.values[n]
+    rows = tuple(tuple(x if (i, j) == entry else y for j, y in enumerate(r)) for i, r in enumerate(m))
+    return replace(c, values=(*c.values[:n], (key, rows), *c.values[n + 1 :]))
+
+
+def again(
+    statement: fm.Statement, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None
+) -> Environment:
+    """An environment with the recorded values and no others. KeyError if a size is missing."""
+    shape, sizes = shape_of(statement), dict(c.sizes)
+    index = {s: sizes[str(s)] for s in (*shape.sizes, *shape.indices)}
+    found = rules_of([rules or {}, *(a.solve for a in statement.assumptions)])
+    return Environment(system, index, values=dict(c.values), rules=found)
+
+
+def recheck(statement: fm.Statement, c: Counterexample) -> bool:
+    """Whether the recorded values, evaluated again, satisfy the assumptions and break the conclusion."""
+    try:
+        e = again(statement, c, exact_fit(statement))
+        return holds(statement.where, e.index) and failing(statement, e) is not None
+    except (EvaluationError, KeyError):
+        return False

@@ -1,0 +1,481 @@
+"""Terms as programs: each term is compiled once into closures over a frame, then run in any number system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import cache, reduce
+from typing import Any, Protocol, cast
+
+import sympy
+from sympy import Basic, Expr, Symbol
+
+from ..kernel import terms as k
+from .errors import Undefined, UnsupportedTerm
+from .labels import groups, labels
+from .systems import System, Value
+
+Index = Callable[[Mapping[Basic, int]], int]
+Scope = frozenset[Basic]
+TOP: Scope = frozenset()
+ROOT_OF_UNITY = "root_of_unity"
+
+
+class Atoms(Protocol):
+    """Where the values of atoms and of uninterpreted functions come from."""
+
+    def atom(self, name: str, indices: tuple[int, ...], rows: int, cols: int, field: str) -> Value: ...
+
+    def function(self, name: str, arguments: list[Value], rows: int, cols: int, field: str) -> Value: ...
+
+
+class Frame:
+    """The state of one evaluation: index values, bound variables, and what has been computed."""
+
+    __slots__ = ("analytic", "atoms", "bound", "cache", "index", "runs", "seen", "steps", "system")
+
+    def __init__(self, system: System, atoms: Atoms, index: Mapping[Basic, int]) -> None:
+        self.system = system
+        self.atoms = atoms
+        self.index: dict[Basic, int] = dict(index)
+        self.bound: dict[Basic, Value] = {}
+        self.analytic: frozenset[Basic] = frozenset()
+        self.cache: dict[Any, Value] = {}
+        self.runs: dict[Any, list[Value]] = {}
+        self.seen: set[tuple[Basic, bool]] = set()
+        self.steps = 0
+
+    def each(self, i: Symbol, values: Sequence[int]) -> Iterator[int]:
+        """Bind an index to each value in turn, and to what it was afterwards."""
+        before = self.index.get(i)
+        self.steps += len(values)
+        try:
+            for n in values:
+                self.index[i] = n
+                yield n
+        finally:
+            if before is None:
+                self.index.pop(i, None)
+            else:
+                self.index[i] = before
+
+    @contextmanager
+    def binding(self, values: Mapping[Basic, Value], analytic: frozenset[Basic]) -> Iterator[None]:
+        """Bind variables; ``analytic`` are those that vary in the complex plane meanwhile."""
+        saved, saved_analytic = self.bound, self.analytic
+        self.bound, self.analytic = {**saved, **values}, analytic
+        try:
+            yield
+        finally:
+            self.bound, self.analytic = saved, saved_analytic
+
+
+Code = Callable[[Frame], Value]
+
+
+@cache
+def index_code(e: Expr) -> Index:
+    """An index expression as a function of the index values; Undefined at one that has none."""
+    constant, terms = 0, []
+    for monomial, coefficient in sympy.expand(e).as_coefficients_dict().items():
+        if not coefficient.is_Integer:
+            raise UnsupportedTerm(f"the index expression {e} has a coefficient that is no integer")
+        if monomial == 1:
+            constant = int(coefficient)
+        else:
+            terms.append((int(coefficient), _monomial(monomial)))
+    if not terms:
+        return lambda values: constant
+    if len(terms) == 1 and isinstance(e - constant, Symbol):
+        symbol = e - constant
+        return lambda values: _value(values, symbol) + constant
+    return lambda values: constant + sum(c * m(values) for c, m in terms)
+
+
+def _value(values: Mapping[Basic, int], symbol: Symbol) -> int:
+    try:
+        return values[symbol]
+    except KeyError:
+        raise Undefined(f"the index {symbol} has no value") from None
+
+
+def _monomial(e: Expr) -> Index:
+    if isinstance(e, Symbol):
+        return lambda values: _value(values, e)
+    if isinstance(e, sympy.Pow) and e.exp.is_Integer and e.exp > 0:
+        base, n = index_code(e.base), int(e.exp)
+        return lambda values: base(values) ** n
+    if isinstance(e, sympy.Mul):
+        factors = [index_code(a) for a in e.args]
+        return lambda values: reduce(lambda x, y: x * y, [f(values) for f in factors])
+    raise UnsupportedTerm(f"{e} is no polynomial index expression")
+
+
+def size_code(x: k.Term) -> Callable[[Mapping[Basic, int]], tuple[int, int]]:
+    """The shape of a term as a function of the index values; an empty range has size 0."""
+    rows, cols = (index_code(e) for e in x.shape)
+    return lambda values: (max(0, rows(values)), max(0, cols(values)))
+
+
+def condition_code(c: k.Cond) -> Callable[[Mapping[Basic, int]], bool]:
+    """Whether every expression of a condition is non-negative."""
+    parts = [index_code(cast(Expr, e)) for e in c.args]
+    return lambda values: all(p(values) >= 0 for p in parts)
+
+
+def evaluate(x: k.Term, frame: Frame) -> Value:
+    """The value of a term; EvaluationError where it has none."""
+    return compiled(x, TOP)(frame)
+
+
+@cache
+def compiled(x: k.Term, scope: Scope) -> Code:
+    """The program of a term; ``scope`` holds the indices and variables bound around it."""
+    rule = RULES.get(type(x))
+    if rule is None:
+        raise UnsupportedTerm(f"{type(x).__name__} cannot be evaluated: {x}")
+    return rule(x, scope)
+
+
+def _sub(x: Any, n: int, scope: Scope) -> Code:
+    return compiled(x.args[n], scope)
+
+
+def _range(x: Any) -> tuple[Symbol, Callable[[Frame], range]]:
+    lo, hi = index_code(x.args[2]), index_code(x.args[3])
+    return x.args[1], lambda f: range(lo(f.index), hi(f.index) + 1)
+
+
+def _var(x: k.Var, scope: Scope) -> Code:
+    if x in scope:
+        return lambda f: f.bound[x]
+    family, name, field = (x.args[0], *x.args[2:]), x.name, x.field
+    ixs = [index_code(e) for e in x.indices]
+    size = size_code(x)
+    own = frozenset().union(*[e.free_symbols for e in x.indices]) if x.indices else frozenset()
+    constant_shape = not any((e.free_symbols & scope) - own for e in x.shape)
+
+    def run(f: Frame) -> Value:
+        at = tuple([i(f.index) for i in ixs])
+        if constant_shape and (family, at) in f.cache:
+            return f.cache[family, at]
+        value = f.atoms.atom(name, at, *size(f.index), field)
+        f.cache[family, at] = value
+        return value
+
+    return run
+
+
+def _num(x: k.Num, scope: Scope) -> Code:
+    value = Fraction(int(x.value.p), int(x.value.q))
+
+    def run(f: Frame) -> Value:
+        if value not in f.cache:
+            f.cache[value] = f.system.number(value)
+        return f.cache[value]
+
+    return run
+
+
+def _ind(x: k.Ind, scope: Scope) -> Code:
+    e = index_code(x.expr)
+    return lambda f: f.system.number(e(f.index))
+
+
+def _zero(x: k.Zero, scope: Scope) -> Code:
+    size = size_code(x)
+    return lambda f: f.system.zeros(*size(f.index))
+
+
+def _eye(x: k.Eye, scope: Scope) -> Code:
+    size = size_code(x)
+    return lambda f: f.system.eye(size(f.index)[0])
+
+
+def _add(x: k.Add, scope: Scope) -> Code:
+    first, *rest = [compiled(cast(k.Term, a), scope) for a in x.args]
+
+    def run(f: Frame) -> Value:
+        total = first(f)
+        for c in rest:
+            total = f.system.add(total, c(f))
+        return total
+
+    return run
+
+
+def _mul(x: k.Mul, scope: Scope) -> Code:
+    scalars = [compiled(a, scope) for a in cast("tuple[k.Term, ...]", x.args) if a.is_scalar_term]
+    chains = [_chain([compiled(a, scope) for a in g]) for g in groups(x)]
+    *factors, body = [*scalars, *chains]
+
+    def run(f: Frame) -> Value:
+        value = body(f)
+        for s in factors:
+            value = f.system.scale(s(f), value)
+        return value
+
+    return run
+
+
+def _chain(factors: list[Code]) -> Code:
+    first, *rest = factors
+
+    def run(f: Frame) -> Value:
+        value = first(f)
+        for c in rest:
+            value = f.system.mul(value, c(f))
+        return value
+
+    return run
+
+
+def _unary(method: str) -> Callable[[Any, Scope], Code]:
+    def rule(x: Any, scope: Scope) -> Code:
+        a = _sub(x, 0, scope)
+        return lambda f: getattr(f.system, method)(a(f))
+
+    return rule
+
+
+def _conj(x: k.Conj, scope: Scope) -> Code:
+    """The conjugate; of a function of a real variable s that moves off the line it is conj(f(conj s))."""
+    a = _sub(x, 0, scope)
+    captured = [v for v in scope & k.free(x) if isinstance(v, k.Var)]
+
+    def run(f: Frame) -> Value:
+        if not f.analytic:
+            return f.system.conj(a(f))
+        if not f.analytic.issuperset(captured):
+            raise UnsupportedTerm(f"a conjugate under an integral or a derivative: {x}")
+        mirrored = {v: f.system.conj(f.bound[v]) for v in captured}
+        with f.binding(mirrored, f.analytic):
+            return f.system.conj(a(f))
+
+    return run
+
+
+def _hadamard(x: k.Hadamard, scope: Scope) -> Code:
+    a, b = _sub(x, 0, scope), _sub(x, 1, scope)
+    return lambda f: f.system.hadamard(a(f), b(f))
+
+
+def _power(x: k.Power, scope: Scope) -> Code:
+    a, n = _sub(x, 0, scope), index_code(cast(Expr, x.args[1]))
+    return lambda f: f.system.power(a(f), n(f.index))
+
+
+def _exponent(x: Basic, scope: Scope) -> Code:
+    """An exponent, None for the logarithm of zero."""
+    if isinstance(x, k.NegInf):
+        return lambda f: None
+    if isinstance(x, k.Where):
+        return _choice(x, _exponent(x.args[1], scope), _exponent(x.args[2], scope))
+    if isinstance(x, k.Add):
+        parts = [_exponent(a, scope) for a in x.args]
+
+        def run(f: Frame) -> Value:
+            values = [p(f) for p in parts]
+            return None if any(v is None for v in values) else reduce(f.system.add, values)
+
+        return run
+    return compiled(cast(k.Term, x), scope)
+
+
+def _exp(x: k.Exp, scope: Scope) -> Code:
+    exponent = _exponent(x.args[0], scope)
+
+    def run(f: Frame) -> Value:
+        value = exponent(f)
+        return f.system.zeros(1, 1) if value is None else f.system.exp(value)
+
+    return run
+
+
+def _where(x: k.Where, scope: Scope) -> Code:
+    return _choice(x, _sub(x, 1, scope), _sub(x, 2, scope))
+
+
+def _choice(x: k.Where, a: Code, b: Code) -> Code:
+    cond = condition_code(cast(k.Cond, x.args[0]))
+    return lambda f: a(f) if cond(f.index) else b(f)
+
+
+def _sum(x: k.Sum, scope: Scope) -> Code:
+    i, values = _range(x)
+    body, size = compiled(x.body, scope | {i}), size_code(x)
+
+    def run(f: Frame) -> Value:
+        total = None
+        for _ in f.each(i, values(f)):
+            total = body(f) if total is None else f.system.add(total, body(f))
+        return f.system.zeros(*size(f.index)) if total is None else total
+
+    return run
+
+
+def _prod(x: k.Prod, scope: Scope) -> Code:
+    i, values = _range(x)
+    body, size, decreasing = _sub(x, 0, scope | {i}), size_code(x), x.decreasing
+
+    def run(f: Frame) -> Value:
+        total, order = None, values(f)
+        for _ in f.each(i, order[::-1] if decreasing else order):
+            total = body(f) if total is None else f.system.mul(total, body(f))
+        return f.system.eye(size(f.index)[0]) if total is None else total
+
+    return run
+
+
+def _stack(x: k.Stack, scope: Scope) -> Code:
+    i, values = _range(x)
+    body, cols = _sub(x, 0, scope | {i}), index_code(x.cols)
+
+    def run(f: Frame) -> Value:
+        rows = [body(f) for _ in f.each(i, values(f))]
+        return f.system.stack(rows, f.system.shape(rows[0])[1] if rows else max(0, cols(f.index)))
+
+    return run
+
+
+def _offset(label: int, first: int, size: int) -> int:
+    if not first <= label < first + size:
+        raise Undefined(f"row or column {label} of {first}..{first + size - 1}")
+    return label - first
+
+
+def _row(x: k.Row, scope: Scope) -> Code:
+    at = index_code(cast(Expr, x.args[1]))
+    inner = x.args[0]
+    if isinstance(inner, k.Stack):
+        return _row_of_stack(inner, at, scope)
+    a, first = _sub(x, 0, scope), index_code(labels(cast(k.Term, inner))[0])
+
+    def run(f: Frame) -> Value:
+        value = a(f)
+        rows, cols = f.system.shape(value)
+        n = _offset(at(f.index), first(f.index), rows)
+        return f.system.part(value, n, n + 1, 0, cols)
+
+    return run
+
+
+def _row_of_stack(x: k.Stack, at: Index, scope: Scope) -> Code:
+    i, values = _range(x)
+    body = _sub(x, 0, scope | {i})
+
+    def run(f: Frame) -> Value:
+        n, rows = at(f.index), values(f)
+        _offset(n, rows.start, len(rows))
+        return [body(f) for _ in f.each(i, range(n, n + 1))][0]
+
+    return run
+
+
+def _entry(x: k.Entry, scope: Scope) -> Code:
+    inner = cast(k.Term, x.args[0])
+    row = compiled(k.Row(inner, cast(Expr, x.args[1])), scope)
+    at, first = index_code(cast(Expr, x.args[2])), index_code(labels(inner)[1])
+
+    def run(f: Frame) -> Value:
+        value = row(f)
+        n = _offset(at(f.index), first(f.index), f.system.shape(value)[1])
+        return f.system.part(value, 0, 1, n, n + 1)
+
+    return run
+
+
+def _rows(x: k.Rows, scope: Scope) -> Code:
+    a, first = _sub(x, 0, scope), index_code(labels(cast(k.Term, x.args[0]))[0])
+    lo, hi = index_code(cast(Expr, x.args[1])), index_code(cast(Expr, x.args[2]))
+
+    def run(f: Frame) -> Value:
+        value, start = a(f), first(f.index)
+        rows, cols = f.system.shape(value)
+        top, bottom = lo(f.index), hi(f.index)
+        if bottom < top:
+            return f.system.zeros(0, cols)
+        return f.system.part(value, _offset(top, start, rows), _offset(bottom, start, rows) + 1, 0, cols)
+
+    return run
+
+
+def _block(x: k.Block, scope: Scope) -> Code:
+    grid = [[compiled(b, scope) for b in r] for r in x.grid]
+    return lambda f: f.system.block([[b(f) for b in r] for r in grid])
+
+
+def _apply(x: k.Apply, scope: Scope) -> Code:
+    if x.name == ROOT_OF_UNITY and isinstance(x.arguments[0], k.Ind):
+        order = index_code(x.arguments[0].expr)
+        return lambda f: f.system.root_of_unity(order(f.index))
+    arguments, size = [compiled(a, scope) for a in x.arguments], size_code(x)
+    name, field = x.name, x.field
+    return lambda f: f.atoms.function(name, [a(f) for a in arguments], *size(f.index), field)
+
+
+def _rec(x: k.Rec, scope: Scope) -> Code:
+    """A loop from the start; the states are kept as long as nothing but indices is captured."""
+    t, prev = cast(Symbol, x.args[2]), x.args[3]
+    at, start = index_code(x.at), index_code(x.start)
+    init, step = _sub(x, 5, scope), _sub(x, 6, scope | {t, prev})
+    outer = (k.free(x.args[6]) - {t, prev}) | k.free(x.args[5]) | k.free(x.args[4])
+    captured = sorted((s for s in outer if isinstance(s, Symbol)), key=str)
+    kept = not any(isinstance(v, k.Var) for v in outer & scope)
+    family = (x.args[0], *x.args[2:])
+
+    def run(f: Frame) -> Value:
+        first, n = start(f.index), at(f.index)
+        if n < first:
+            raise Undefined(f"{x.name} at {n}, before its start at {first}")
+        key = (family, tuple([f.index.get(s) for s in captured]))
+        states = f.runs.setdefault(key, []) if kept else []
+        if not states:
+            states.append(init(f))
+        for _ in f.each(t, range(first + len(states), n + 1)):
+            with f.binding({prev: states[-1]}, f.analytic - {prev}):
+                states.append(step(f))
+        return states[n - first]
+
+    return run
+
+
+def _at(x: k.At, scope: Scope) -> Code:
+    s, value, body = x.args[1], _sub(x, 2, scope), _sub(x, 0, scope | {x.args[1]})
+
+    def run(f: Frame) -> Value:
+        with f.binding({s: value(f)}, f.analytic - {s}):
+            return body(f)
+
+    return run
+
+
+def _moving(f: Frame, s: Basic, body: Code) -> Callable[[Value], Value]:
+    def at(z: Value) -> Value:
+        f.steps += 1
+        with f.binding({s: z}, f.analytic | {s}):
+            return body(f)
+
+    return at
+
+
+def _integral(x: k.Integral, scope: Scope) -> Code:
+    s, body = x.args[1], _sub(x, 0, scope | {x.args[1]})
+    lo, hi = _sub(x, 2, scope), _sub(x, 3, scope)
+    return lambda f: f.system.integral(_moving(f, s, body), lo(f), hi(f))
+
+
+def _deriv(x: k.Deriv, scope: Scope) -> Code:
+    s, point, body = x.args[1], _sub(x, 1, scope), _sub(x, 0, scope | {x.args[1]})
+    return lambda f: f.system.derivative(_moving(f, s, body), point(f))
+
+
+RULES: dict[type, Callable[[Any, Scope], Code]] = {
+    k.Var: _var, k.Num: _num, k.Ind: _ind, k.Zero: _zero, k.Eye: _eye, k.Add: _add, k.Mul: _mul,
+    k.Transpose: _unary("transpose"), k.Conj: _conj, k.Hadamard: _hadamard, k.Diag: _unary("diag"),
+    k.Power: _power, k.Inverse: _unary("inverse"), k.Exp: _exp, k.Log: _unary("log"), k.Sqrt: _unary("sqrt"),
+    k.Trace: _unary("trace"), k.Where: _where, k.Sum: _sum, k.Prod: _prod, k.Stack: _stack, k.Row: _row,
+    k.Entry: _entry, k.Rows: _rows, k.Block: _block, k.Apply: _apply, k.Rec: _rec, k.At: _at,
+    k.Integral: _integral, k.Deriv: _deriv,
+}  # fmt: skip
