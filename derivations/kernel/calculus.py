@@ -1,0 +1,105 @@
+"""The formal derivative by a scalar variable. Theorems of analysis that it rests on are named in ``assumed``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from . import terms as tm
+from .terms import Term, free
+
+Commute = Callable[[Term, Term], bool]
+
+
+class NotDifferentiable(ValueError):
+    """The derivative of a term is not covered by the rules."""
+
+
+def derive(x: Term, s: tm.Var, commute: Commute, assumed: set[str]) -> Term:
+    """The derivative of x by s. ``assumed`` collects the theorems used. Raises NotDifferentiable."""
+    if s not in free(x):
+        return tm.Zero(*x.shape)
+
+    def d(y: Term) -> Term:
+        return derive(y, s, commute, assumed)
+
+    args = cast("tuple[Term, ...]", x.args)
+    match x:
+        case tm.Var():
+            return tm.Num(1)
+        case tm.Add():
+            return tm.Add(*[d(a) for a in args])
+        case tm.Mul():
+            return _total([tm.Mul(*args[:n], d(a), *args[n + 1 :]) for n, a in enumerate(args) if s in free(a)], x)
+        case tm.Transpose() | tm.Trace() | tm.Diag():
+            return cast(Term, x.func(d(args[0])))
+        case tm.Hadamard():
+            return tm.Hadamard(d(args[0]), args[1]) + tm.Hadamard(args[0], d(args[1]))
+        case tm.Sum() | tm.Stack():
+            return cast(Term, x.func(d(args[0]), *args[1:]))
+        case tm.Where():
+            return tm.Where(x.args[0], d(args[1]), d(args[2]))  # type: ignore[arg-type]
+        case tm.Inverse():
+            return -(x * d(args[0]) * x)
+        case tm.Exp():
+            return _derive_exp(x, d(args[0]), commute)
+        case tm.Log():
+            return d(args[0]) / args[0]
+        case tm.Power():
+            return _derive_power(x, d(args[0]), commute)
+        case tm.Integral():
+            return _derive_integral(x, s, d, assumed)
+        case tm.Apply():
+            return _derive_apply(x, d)
+        case tm.Row() | tm.Entry() | tm.Rows():
+            return cast(Term, x.func(d(args[0]), *args[1:]))
+    raise NotDifferentiable(f"no rule for the derivative of {type(x).__name__} by {s}: {x}")
+
+
+def _total(parts: list[Term], like: Term) -> Term:
+    return tm.Add(*parts) if parts else tm.Zero(*like.shape)
+
+
+def _derive_exp(x: tm.Exp, inner: Term, commute: Commute) -> Term:
+    exponent = cast(Term, x.args[0])
+    if not commute(inner, exponent):
+        raise NotDifferentiable(f"{exponent} does not commute with its derivative")
+    return inner * x
+
+
+def _derive_power(x: tm.Power, inner: Term, commute: Commute) -> Term:
+    base, e = cast(Term, x.args[0]), x.args[1]
+    if not commute(inner, base):
+        raise NotDifferentiable(f"{base} does not commute with its derivative")
+    if not (e.is_Integer and e >= 1):  # type: ignore[operator]
+        raise NotDifferentiable(f"the derivative of a power needs a positive integer exponent, not {e}")
+    return tm.Ind(e) * tm.Power(base, e - 1) * inner  # type: ignore[operator,arg-type]
+
+
+def _derive_integral(x: tm.Integral, s: tm.Var, d: Callable[[Term], Term], assumed: set[str]) -> Term:
+    """The Leibniz rule: boundary terms and the integral of the partial derivative."""
+    if s in free(cast(tm.Var, x.args[1])):
+        x = _rename(x, s)
+    body, tau, lo, hi = cast("tuple[Term, tm.Var, Term, Term]", x.args)
+    assumed.add("leibniz-rule")
+    parts: list[Term] = []
+    if s in free(hi):
+        parts.append(d(hi) * tm.substitute(body, {tau: hi}))
+    if s in free(lo):
+        parts.append(-(d(lo) * tm.substitute(body, {tau: lo})))
+    if s in free(body):
+        parts.append(tm.Integral(d(body), tau, lo, hi))
+    return _total(parts, x)
+
+
+def _rename(x: tm.Integral, s: tm.Var) -> tm.Integral:
+    new = tm.scalar(f"{s.name}_0")
+    body, tau, lo, hi = x.args
+    return tm.Integral(tm.substitute(body, {tau: new}), new, lo, hi)
+
+
+def _derive_apply(x: tm.Apply, d: Callable[[Term], Term]) -> Term:
+    """The chain rule for a differentiable function of one scalar, whose derivative is named with a dot."""
+    if len(x.arguments) != 1 or not x.arguments[0].is_scalar_term:
+        raise NotDifferentiable(f"{x.name} is not a function of one scalar")
+    return d(x.arguments[0]) * tm.Apply(f"{x.name}̇", x.arguments, x.rows, x.cols, x.field)

@@ -1,0 +1,388 @@
+"""Canonical form of guarded polynomials: every step here is an identity.
+
+Pinned indices are substituted, ranges of constant length are written out, products of adjacent ranges are
+joined, functions of one matrix are sorted, guards are reduced, and bound names are chosen by the body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations, product
+
+from .affine import Affine, Guards, affine, feasible, forced, implied, irredundant, name, relevant
+from .algebra import (
+    ONE,
+    Atom,
+    Mono,
+    Normal,
+    Poly,
+    collected,
+    fresh_name,
+    guard,
+    merge_scalars,
+    opened,
+    rebound,
+    split_word,
+    times,
+)
+
+SHORT = 8  # ranges of at most this constant length are written out
+
+
+class TooLarge(ValueError):
+    """An expression grew past what the normal form is meant for."""
+
+
+def canonical(p: Poly, context: Guards, *, join: bool = True) -> Poly:
+    """The canonical monomials of p, equal ones added up; p = 0 if the result is empty.
+
+    ``join`` merges products over adjacent ranges. Raises TooLarge.
+    """
+    work, done, steps = list(p), [], 0
+    while work:
+        steps += 1
+        if steps > 200_000:
+            raise TooLarge("the normal form grew past 200000 monomials")
+        m, c = work.pop()
+        nxt = _simplify(m, context, join)
+        if nxt is None:
+            done += [(n, c * d) for n, d in _settle(m, context)]
+        else:
+            work += [(n, c * d) for n, d in nxt]
+    result = collected(done)
+    return list(result.monos) if result else []
+
+
+def normal(p: Poly, context: Guards = frozenset(), bound: tuple[str, ...] = ()) -> Normal:
+    """The canonical polynomial as a value, under bound names that are made canonical too."""
+    q = canonical(p, context)
+    if not bound:
+        return Normal(tuple(q))
+    h = max((m.height for m, _ in q), default=0) + 1
+    names = tuple(f"#{h}.{i}" for i in range(len(bound)))
+    m = {b: name(n) for b, n in zip(bound, names, strict=True)}
+    renamed = collected([(x.subs(m), c) for x, c in q])
+    return Normal(renamed.monos if renamed else (), names)
+
+
+def _simplify(m: Mono, context: Guards, join: bool) -> Poly | None:
+    """One step of simplification, or None if there is none."""
+    guards = frozenset(g for g in m.guards if not (g.is_const and g.const >= 0))
+    if not feasible(relevant(context, frozenset().union(*[g.names for g in guards])) | guards):
+        return []
+    if guards != m.guards:
+        return [(replace(m, guards=guards), ONE)]
+    for b in m.binders:
+        value = forced(guards, context, b)
+        if value is not None:
+            return [(m.subs({b: value}), ONE)]
+    facts = context | guards
+    for rule in (_write_out, _close_powers, _open_products, *((_join, _join_scalars) if join else ()), _sort_runs):
+        found = rule(m, facts)
+        if found is not None:
+            return found
+    return _count(m, context)
+
+
+def _bounds(m: Mono, b: str) -> tuple[list[Affine], list[Affine]]:
+    lows = [name(b) - g for g in m.guards if g.coefficient(b) == 1]
+    highs = [g + name(b) for g in m.guards if g.coefficient(b) == -1]
+    return sorted(lows), sorted(highs)
+
+
+def _write_out(m: Mono, _: Guards) -> Poly | None:
+    for b in m.binders:
+        lows, highs = _bounds(m, b)
+        for lo, hi in product(lows, highs):
+            gap = hi - lo
+            if gap.is_const and gap.const < SHORT:
+                return [(m.subs({b: lo + k}), ONE) for k in range(gap.const + 1)]
+    return None
+
+
+def _count(m: Mono, context: Guards) -> Poly | None:
+    """A sum whose body does not depend on the index is a multiple of it."""
+    for b in m.binders:
+        if b in m.body_names:
+            continue
+        lean = irredundant(m.guards, context)
+        lows, highs = _bounds(replace(m, guards=lean), b)
+        if len(lows) != 1 or len(highs) != 1 or any(abs(g.coefficient(b)) > 1 for g in lean):
+            continue
+        rest = frozenset(g for g in lean if not g.coefficient(b))
+        if implied(context | rest, highs[0] - lows[0] + 1):
+            inner = replace(m, binders=tuple(x for x in m.binders if x != b), guards=rest)
+            return rebound(inner, times(number(highs[0] - lows[0] + 1), [(opened(inner), ONE)]))
+    return None
+
+
+def number(a: Affine) -> Poly:
+    """An index expression as a scalar polynomial."""
+    out: Poly = [(Mono(scalars=((Atom("ind", index=(name(s),)), affine({}, 1)),)), Fraction(c)) for s, c in a.terms]
+    return out + ([(Mono(), Fraction(a.const))] if a.const else [])
+
+
+def _close_powers(m: Mono, _: Guards) -> Poly | None:
+    """Roots, numbers and index values whose exponent or index became a number."""
+    for n, (a, e) in enumerate(m.scalars):
+        rest = replace(opened(m), scalars=m.scalars[:n] + m.scalars[n + 1 :])
+        if a.kind == "sqrt" and e.is_const and abs(e.const) >= 2:
+            whole, left = divmod(abs(e.const), 2)
+            if e.const > 0:
+                squared: Poly = list(a.args[0].monos)
+                out: Poly = [(replace(rest, scalars=merge_scalars([*rest.scalars, (a, affine({}, left))])), ONE)]
+                for _k in range(whole):
+                    out = times(out, squared)
+                return rebound(m, out)
+        if a.kind == "num" and e.is_const:
+            return rebound(m, [(rest, Fraction(a.data) ** e.const)])
+        if a.kind == "ind" and a.index[0] != name(next(iter(a.index[0].names), "")) and e.is_const and e.const > 0:
+            out = [(rest, ONE)]
+            for _k in range(e.const):
+                out = times(out, number(a.index[0]))
+            return rebound(m, out)
+    return None
+
+
+def _words(m: Mono) -> list[tuple[int, tuple[Atom, ...]]]:
+    """The word of a monomial (place -1) and those inside its scalar words (their place)."""
+    out = [(-1, m.word)]
+    out += [(n, a.inner) for n, (a, _) in enumerate(m.scalars) if a.kind == "word"]
+    return out
+
+
+def with_word(m: Mono, place: int, parts: list[Poly]) -> Poly:
+    """Replace the word at a place by a product of polynomials."""
+    base = opened(m)
+    if place < 0:
+        base = replace(base, word=())
+    else:
+        base = replace(base, scalars=merge_scalars([*m.scalars, (m.scalars[place][0], affine({}, -1))]))
+    return rebound(m, times([(base, ONE)], multiply(parts)))
+
+
+def multiply(parts: list[Poly]) -> Poly:
+    """The product of several polynomials."""
+    out: Poly = [(Mono(), ONE)]
+    for p in parts:
+        out = times(out, p)
+    return out
+
+
+def with_scalar(m: Mono, a: Atom, parts: list[Poly]) -> Poly:
+    """Replace one power of a scalar atom by a product of polynomials."""
+    base = replace(opened(m), scalars=merge_scalars([*m.scalars, (a, affine({}, -1))]))
+    return rebound(m, times([(base, ONE)], multiply(parts)))
+
+
+def unit_of(word: tuple[Atom, ...]) -> Poly:
+    scalars, rest = split_word(word)
+    return [(Mono(scalars=merge_scalars(scalars), word=rest), ONE)]
+
+
+def body_at(a: Atom, at: Affine) -> Poly:
+    """The factor of an ordered product at an index."""
+    body = a.args[0]
+    return [(m.subs({body.bound[0]: at}), c) for m, c in body.monos]
+
+
+def _open_products(m: Mono, facts: Guards) -> Poly | None:
+    """Empty products are the identity; those of constant length are written out."""
+    for place, word in _words(m):
+        for n, a in enumerate(word):
+            if a.kind == "prod":
+                factors = _factors(a, facts)
+                if factors is not None:
+                    return with_word(m, place, [unit_of(word[:n]), *factors, unit_of(word[n + 1 :])])
+    for a, e in m.scalars:
+        if a.kind == "prod" and e.is_const and e.const > 0:
+            factors = _factors(a, facts)
+            if factors is not None:
+                return with_scalar(m, a, factors)
+    return None
+
+
+def _factors(a: Atom, facts: Guards) -> list[Poly] | None:
+    lo, hi = a.index
+    gap = hi - lo
+    if gap.is_const and gap.const < SHORT:
+        out = [body_at(a, lo + k) for k in range(gap.const + 1)]
+        return out[::-1] if a.data else out
+    return [] if implied(facts, -gap - 1) else None
+
+
+def _join(m: Mono, facts: Guards) -> Poly | None:
+    """P[a..b] P[b+1..c] = P[a..c], where both parts are known to be proper or empty."""
+    for place, word in _words(m):
+        for n in range(len(word) - 1):
+            left, right = word[n], word[n + 1]
+            merged = _joined(left, right, facts)
+            if merged is not None:
+                return with_word(m, place, [unit_of(word[:n]), unit_of((merged,)), unit_of(word[n + 2 :])])
+    return None
+
+
+def _join_scalars(m: Mono, facts: Guards) -> Poly | None:
+    prods = [(n, a) for n, (a, e) in enumerate(m.scalars) if a.kind == "prod" and e.is_const and e.const > 0]
+    for _, a in prods:
+        for _, b in prods:
+            merged = _joined(a, b, facts) if a != b else None
+            if merged is not None:
+                one = affine({}, 1)
+                return [(replace(m, scalars=merge_scalars([*m.scalars, (a, -one), (b, -one), (merged, one)])), ONE)]
+    return None
+
+
+def _joined(x: Atom, y: Atom, facts: Guards) -> Atom | None:
+    if x.kind == "prod" and y.kind == "prod" and x.args == y.args and x.data == y.data:
+        first, second = (y, x) if x.data else (x, y)
+        (a, b), (b1, c) = first.index, second.index
+        if b1 - b == affine({}, 1) and implied(facts, b - a + 1) and implied(facts, c - b):
+            return replace(x, index=(a, c))
+    if x.kind == "prod" and _single(x) and body_at(x, x.index[1] + 1 if not x.data else x.index[0] - 1) == unit_of((y,)):
+        return _extended(x, facts, right=True)
+    if y.kind == "prod" and _single(y) and body_at(y, y.index[0] - 1 if not y.data else y.index[1] + 1) == unit_of((x,)):
+        return _extended(y, facts, right=False)
+    return None
+
+
+def _single(a: Atom) -> bool:
+    monos = a.args[0].monos
+    return len(monos) == 1 and monos[0][1] == 1 and len(monos[0][0].word) == 1
+
+
+def _extended(a: Atom, facts: Guards, *, right: bool) -> Atom | None:
+    lo, hi = a.index
+    if not implied(facts, hi - lo + 1):
+        return None
+    return replace(a, index=(lo, hi + 1) if right != bool(a.data) else (lo - 1, hi))
+
+
+def base_of(a: Atom) -> str | None:
+    """The key of the square matrix that an atom is a function of; None if it is a function of none."""
+    if a.kind in ("var", "rec", "apply") and a.shape[0] == a.shape[1] and a.shape != (1, 1):
+        return a.key
+    if a.kind == "pow":
+        return base_of(a.inner[0])
+    if a.kind in ("inv", "exp", "integral") and a.shape[0] == a.shape[1]:
+        return function_of(a.args[0])
+    return None
+
+
+def function_of(n: Normal) -> str | None:
+    """The key of the one matrix that a polynomial is a function of."""
+    bases = {base_of(a) for m, _ in n.monos for a in m.word}
+    return bases.pop() if len(bases) == 1 else None
+
+
+ORDER = {"var": 0, "rec": 0, "apply": 0, "pow": 0, "exp": 1, "inv": 2, "integral": 3}
+
+
+def _sort_runs(m: Mono, _: Guards) -> Poly | None:
+    """Neighbours that are functions of one matrix, or diagonal, commute: sort and merge them."""
+    for place, word in _words(m):
+        for n in range(len(word) - 1):
+            x, y = word[n], word[n + 1]
+            both_diagonal = x.kind == y.kind == "diag"
+            if not both_diagonal and (base_of(x) is None or base_of(x) != base_of(y)):
+                continue
+            new = None if both_diagonal else _merged(x, y)
+            if new is None and (ORDER.get(x.kind, 9), x.key) > (ORDER.get(y.kind, 9), y.key):
+                new = unit_of((y, x))
+            if new is not None:
+                return with_word(m, place, [unit_of(word[:n]), new, unit_of(word[n + 2 :])])
+    return None
+
+
+def _merged(x: Atom, y: Atom) -> Poly | None:
+    if x.kind == y.kind == "exp":
+        total = collected([*x.args[0].monos, *y.args[0].monos])
+        return unit_of((replace(x, args=(total,)),)) if total else unit_of(())
+    if ORDER.get(x.kind, 9) or ORDER.get(y.kind, 9):
+        return None
+    e = _exponent(x) + _exponent(y)
+    base = x.inner[0] if x.kind == "pow" else x
+    return unit_of(matrix_power(base, e))
+
+
+def _exponent(a: Atom) -> Affine:
+    return a.index[0] if a.kind == "pow" else affine({}, 1)
+
+
+def matrix_power(base: Atom, e: Affine) -> tuple[Atom, ...]:
+    """A square atom to an affine power, as a word."""
+    if e == Affine():
+        return ()
+    if e == affine({}, 1):
+        return (base,)
+    return (Atom("pow", index=(e,), inner=(base,), shape=base.shape, real=base.real),)
+
+
+def _settle(m: Mono, context: Guards) -> Poly:
+    """Reduce the guards and choose the bound names; symmetric bodies are averaged over their symmetries."""
+    lean = irredundant(m.guards, context)
+    m = replace(m, guards=lean)
+    if not m.binders:
+        return [(m, ONE)]
+    h = max([a.height for a, _ in m.scalars] + [a.height for a in m.word] + [m.exponent.height if m.exponent else 0]) + 1
+    best: str | None = None
+    chosen: dict[str, Mono] = {}
+    for candidate in _anchorings(m, h):
+        if best is None or candidate.body_key < best:
+            best, chosen = candidate.body_key, {}
+        if candidate.body_key == best:
+            chosen[candidate.key] = candidate
+    return [(x, Fraction(1, len(chosen))) for _, x in sorted(chosen.items())]
+
+
+def _anchorings(m: Mono, height: int) -> list[Mono]:
+    """The monomial with its bound names in every order, each shifted so that its first occurrence is bare."""
+    out = []
+    for order in permutations(m.binders):
+        names = {b: f"#{height}.{i}" for i, b in enumerate(order)}
+        for shifts in product(*[_anchors(m, b) for b in order]):
+            shifted = m
+            for b, shift in zip(order, shifts, strict=True):
+                if shift is not None:
+                    shifted = shifted.subs({b: shift})
+            canonical_names = shifted.renamed({b: n for b, n in names.items()})
+            out.append(replace(canonical_names, binders=tuple(names[b] for b in order)))
+        if len(out) > 5_000:
+            raise TooLarge("a sum over too many indices to find its canonical order")
+    return out
+
+
+def _anchors(m: Mono, b: str) -> list[Affine | None]:
+    """Values of b, in terms of itself, that make an occurrence of it bare: b -> b + c or c - b."""
+    found: dict[str, set[Affine]] = {}
+    for a in [x for x, _ in m.scalars] + list(m.word):
+        _occurrences(a, b, found)
+    if not found:
+        for a, e in m.scalars:
+            found.setdefault("exponent" + a.skeleton, set()).add(e)
+    for _, uses in sorted(found.items()):
+        shifts: set[Affine] = set()
+        for e in uses:
+            c = e.coefficient(b)
+            # e = c*b + r becomes bare for b := c*(b - r)
+            if abs(c) == 1 and not (e.names - {b}) & set(m.binders):
+                shifts.add((name(b) - (e - name(b).scale(c))).scale(c))
+        if shifts:
+            return list(sorted(shifts))
+    return [None]
+
+
+def _occurrences(a: Atom, b: str, found: dict[str, set[Affine]]) -> None:
+    for n, e in enumerate(a.index):
+        if e.coefficient(b):
+            found.setdefault(f"{a.skeleton}.{n}", set()).add(e)
+    for x in a.inner:
+        _occurrences(x, b, found)
+    for arg in a.args:
+        for m, _ in arg.monos:
+            for x in [s for s, _ in m.scalars] + list(m.word):
+                _occurrences(x, b, found)
+
+
+__all__ = ["canonical", "normal", "number", "guard", "fresh_name"]

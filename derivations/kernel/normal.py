@@ -1,0 +1,519 @@
+"""From terms to their normal form.
+
+``Reader`` turns a term into a guarded polynomial under facts about the indices. It records what it relied on:
+conditions (an inverse exists, a logarithm's argument is positive), lemmas used as rewrite rules, and assumed
+theorems of analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, cast
+
+from sympy import Expr, Integer, Symbol
+
+from . import terms as tm
+from .affine import Affine, Guards, affine, feasible, implied, name, read, write
+from .algebra import ONE, Atom, Mono, Normal, Poly, collected, fresh_name, guard, merge_scalars, opened, rebound, scale, split_word, times
+from .calculus import derive
+from .canonical import canonical, function_of, matrix_power, normal, number, unit_of
+from .structure import OutOfRange, entry, ranged, row, simplify_head
+from .terms import Term, free
+
+UNIT = affine({}, 1)
+
+
+class Undecided(ValueError):
+    """The normal form does not cover what was asked; no verdict follows."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something a step relies on: ``kind`` is nonzero, positive, nonnegative or invertible, under index facts."""
+
+    kind: str
+    what: Normal
+    facts: Guards
+    text: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A proved equation used from left to right, for all values of ``params`` that satisfy ``where``."""
+
+    label: str
+    lhs: Term
+    rhs: Term
+    params: tuple[Symbol, ...] = ()
+    where: Guards = frozenset()
+
+
+@dataclass
+class Trace:
+    """What a reading relied on."""
+
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    rules: set[str] = field(default_factory=set)
+    assumed: set[str] = field(default_factory=set)
+
+
+def conditions_of(c: tm.Cond) -> list[Affine]:
+    return [read(cast(Expr, e)) for e in c.args]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads terms into polynomials. ``facts`` hold of the free indices; ``rules`` rewrite on the way."""
+
+    facts: Guards = frozenset()
+    rules: tuple[Rule, ...] = ()
+    trace: Trace = field(default_factory=Trace)
+
+    def under(self, guards: Guards) -> Reader:
+        return replace(self, facts=self.facts | guards)
+
+    def normal(self, x: Term) -> Normal:
+        return normal(self.read(x), self.facts)
+
+    def need(self, kind: str, p: Poly | Normal, text: str) -> None:
+        what = p if isinstance(p, Normal) else normal(p, self.facts)
+        c = Condition(kind, what, self.facts, text)
+        self.trace.conditions[f"{kind}{what.key}{sorted(self.facts)}"] = c
+
+    def read(self, x: Term) -> Poly:
+        """The polynomial of a term, canonical. Raises Undecided."""
+        if not feasible(self.facts):
+            return []
+        return canonical(self._raw(x), self.facts)
+
+    def _raw(self, x: Term) -> Poly:
+        x = simplify_head(x, self.facts)
+        rewritten = self._rewrite(x)
+        if rewritten is not None:
+            return rewritten
+        method = getattr(self, f"_{type(x).__name__.lower()}", None)
+        if method is None:
+            raise Undecided(f"no normal form for {type(x).__name__}: {x}")
+        return cast("Callable[[Any], Poly]", method)(x)
+
+    # rewriting -----------------------------------------------------------------------------------
+
+    def _rewrite(self, x: Term) -> Poly | None:
+        for n, r in enumerate(self.rules):
+            if type(x) is not type(r.lhs):
+                continue
+            m = match(r.lhs, x, r.params)
+            if m is None or m.keys() != {p.name for p in r.params}:
+                continue
+            if all(implied(self.facts, g.subs(m)) for g in r.where):
+                self.trace.rules.add(r.label)
+                rhs = tm.substitute(r.rhs, {p: write(m[p.name]) for p in r.params})
+                rest = self.rules[:n] + self.rules[n + 1 :]
+                return replace(self, rules=rest)._raw(rhs)
+        return None
+
+    # atoms ---------------------------------------------------------------------------------------
+
+    def _one(self, a: Atom) -> Poly:
+        return unit_of((a,))
+
+    def _var(self, x: tm.Var) -> Poly:
+        ixs = tuple(read(i) for i in x.indices)
+        return self._one(Atom("var", x.name, ixs, shape=x.shape, real=x.field == "real"))
+
+    def _num(self, x: tm.Num) -> Poly:
+        q = Fraction(int(x.value.p), int(x.value.q))
+        return [(Mono(), q)] if q else []
+
+    def _ind(self, x: tm.Ind) -> Poly:
+        return number(read(x.expr))
+
+    def _zero(self, x: tm.Zero) -> Poly:
+        return []
+
+    def _eye(self, x: tm.Eye) -> Poly:
+        return [(Mono(), ONE)]
+
+    def _rec(self, x: tm.Rec) -> Poly:
+        at, start = read(x.at), read(x.start)
+        if at == start:
+            return self._raw(x.init)
+        if not implied(self.facts, at - start):
+            raise Undecided(f"{x} is defined from {x.start} on, and {x.at} >= {x.start} is not known here")
+        step = cast(Term, x.args[6])
+        real = all(y.field == "real" for y in tm.walk(step) if isinstance(y, (tm.Var, tm.Apply)))
+        real &= all(y.field == "real" for y in tm.walk(x.init) if isinstance(y, (tm.Var, tm.Apply)))
+        return self._one(Atom("rec", x.name, (at,), data=x.moved(0), shape=x.shape, real=real))
+
+    def _apply(self, x: tm.Apply) -> Poly:
+        args = tuple(self._argument(a) for a in x.arguments)
+        # shapes and ranges of the arguments are part of what is applied
+        spans = [e for a in x.arguments for e in (*a.shape, *(ranged(a) or ()))]
+        ixs = tuple(read(e) for e in spans)
+        return self._one(Atom("apply", x.name, ixs, args=args, shape=x.shape, real=x.field == "real"))
+
+    def _argument(self, x: Term) -> Normal:
+        span = ranged(x)
+        if span is None:
+            return self.normal(x)
+        lo, hi = (read(e) for e in span)
+        b = fresh_name()
+        inside = self.under(frozenset({name(b) - lo, hi - name(b)}))
+        p = inside.read(row(x, Symbol(b, integer=True), inside.facts))
+        return normal(p, inside.facts, (b,))
+
+    def _row(self, x: tm.Row) -> Poly:
+        return self._element("row", cast(Term, x.args[0]), (read(cast(Expr, x.args[1])),), x.shape)
+
+    def _entry(self, x: tm.Entry) -> Poly:
+        ixs = (read(cast(Expr, x.args[1])), read(cast(Expr, x.args[2])))
+        return self._element("entry", cast(Term, x.args[0]), ixs, (Integer(1), Integer(1)))
+
+    def _element(self, kind: str, of: Term, ixs: tuple[Affine, ...], shape: tuple[Expr, Expr]) -> Poly:
+        if isinstance(of, tm.Eye) and kind == "entry":
+            same = frozenset({ixs[0] - ixs[1], ixs[1] - ixs[0]})
+            return guard([(Mono(), ONE)], same)
+        out: Poly = []
+        for m, c in self._raw(of):
+            if len(m.word) != 1:
+                raise Undecided(f"no {kind} of the product {of}")
+            a = Atom(kind, index=ixs, inner=m.word, shape=shape, real=m.word[0].real)
+            out += rebound(m, times([(replace(opened(m), word=()), c)], self._one(a)))
+        return out
+
+    # algebra -------------------------------------------------------------------------------------
+
+    def _add(self, x: tm.Add) -> Poly:
+        return [t for a in x.args for t in self._raw(cast(Term, a))]
+
+    def _mul(self, x: tm.Mul) -> Poly:
+        out: Poly = [(Mono(), ONE)]
+        for a in x.args:
+            p = self._raw(cast(Term, a))
+            out = times(out, canonical(p, self.facts) if len(p) > 1 else p)
+        return out
+
+    def _transpose(self, x: tm.Transpose) -> Poly:
+        return [(m.transpose(), c) for m, c in self._raw(cast(Term, x.args[0]))]
+
+    def _conj(self, x: tm.Conj) -> Poly:
+        return [(m.conjugate(), c) for m, c in self._raw(cast(Term, x.args[0]))]
+
+    def _where(self, x: tm.Where) -> Poly:
+        cond, a, b = cast("tuple[tm.Cond, Term, Term]", x.args)
+        holds = conditions_of(cond)
+        out = guard(self.under(frozenset(holds)).read(a), frozenset(holds))
+        for n, g in enumerate(holds):
+            fails = frozenset([*holds[:n], -g - 1])
+            out = out + guard(self.under(fails).read(b), fails)
+        return out
+
+    def _sum(self, x: tm.Sum) -> Poly:
+        b, body, span = self._scope(x)
+        inside = self.under(span)
+        return [
+            (replace(m, binders=(b, *m.binders), guards=m.guards | span), c)
+            for m, c in ((m.apart(), c) for m, c in inside.read(body))
+        ]
+
+    def _scope(self, x: Term) -> tuple[str, Term, Guards]:
+        """A fresh name for a bound index, the body that uses it, and the range as guards."""
+        body, i, lo, hi = cast("tuple[Term, Symbol, Expr, Expr]", x.args[:4])
+        b = fresh_name()
+        renamed = tm.substitute(body, {i: Symbol(b, integer=True)})
+        return b, renamed, frozenset({name(b) - read(lo), read(hi) - name(b)})
+
+    def _prod(self, x: tm.Prod) -> Poly:
+        b, body, span = self._scope(x)
+        n = normal(self.under(span).read(body), self.under(span).facts, (b,))
+        lo, hi = (read(cast(Expr, e)) for e in x.args[2:4])
+        # scalar factors commute: one direction is enough
+        down = x.decreasing and not x.is_scalar_term
+        real = all(a.real for m, _ in n.monos for a in [*m.word, *[s for s, _ in m.scalars]])
+        return self._one(Atom("prod", index=(lo, hi), args=(n,), data=down, shape=x.shape, real=real))
+
+    def _power(self, x: tm.Power) -> Poly:
+        base, e = cast(Term, x.args[0]), read(cast(Expr, x.args[1]))
+        if e.is_const and 0 <= e.const <= 12:
+            out: Poly = [(Mono(), ONE)]
+            p = self.read(base)
+            for _ in range(e.const):
+                out = canonical(times(out, p), self.facts)
+            return out
+        if e.is_const:
+            return self._raw(tm.Inverse(tm.Power(base, -e.const)))
+        p = self.read(base)
+        kind = "nonzero" if base.is_scalar_term else "invertible"
+        if not implied(self.facts, e):
+            self.need(kind, p, str(base))
+        return self._symbolic_power(p, e, base)
+
+    def _symbolic_power(self, p: Poly, e: Affine, base: Term) -> Poly:
+        if len(p) == 1 and not p[0][0].binders and not p[0][0].guards:
+            m, c = p[0]
+            if len(m.word) <= 1 and all(k.is_const for _, k in m.scalars) and m.exponent is None:
+                if not m.word or m.word[0].kind not in ("pow", "exp"):
+                    scalars = [(a, e.scale(k.const)) for a, k in m.scalars]
+                    if c != 1:
+                        scalars.append((Atom("num", data=c), e))
+                    word = matrix_power(m.word[0], e) if m.word else ()
+                    return [(Mono(scalars=merge_scalars(scalars), word=word), ONE)]
+            if m.exponent is not None and not m.word and not m.scalars and c == 1:
+                total = times(number(e), list(m.exponent.monos))
+                return [(Mono(exponent=normal(total, self.facts)), ONE)]
+            if len(m.word) == 1 and m.word[0].kind == "exp" and not m.scalars and m.exponent is None and c == 1:
+                total = normal(times(number(e), list(m.word[0].args[0].monos)), self.facts)
+                return unit_of((replace(m.word[0], args=(total,)),))
+        opaque = Atom("base", args=(normal(p, self.facts),), shape=base.shape)
+        if base.is_scalar_term:
+            return [(Mono(scalars=((opaque, e),)), ONE)]
+        return unit_of(matrix_power(opaque, e))
+
+    def _inverse(self, x: tm.Inverse) -> Poly:
+        of = cast(Term, x.args[0])
+        p = self.read(of)
+        scalar_term = of.is_scalar_term
+        self.need("nonzero" if scalar_term else "invertible", p, str(of))
+        if not p:
+            raise Undecided(f"{of} is zero, and has no inverse")
+        if len(p) == 1 and not p[0][0].binders and not p[0][0].guards:
+            m, c = p[0]
+            word = self._inverted_word(m.word)
+            if word is not None:
+                scalars = tuple((a, -e) for a, e in m.scalars)
+                exponent = m.exponent.scale(Fraction(-1)) if m.exponent else None
+                return times([(Mono(scalars=scalars, exponent=exponent), 1 / c)], unit_of(word))
+        n = normal(p, self.facts)
+        lead = n.monos[0][1]
+        a = Atom("inv", args=(n.scale(1 / lead),), shape=of.shape)
+        return scale(self._one(a), 1 / lead)
+
+    def _inverted_word(self, word: tuple[Atom, ...]) -> tuple[Atom, ...] | None:
+        out: list[Atom] = []
+        for a in reversed(word):
+            if a.shape[0] != a.shape[1]:
+                return None
+            if a.kind == "inv" or a.kind not in ("var", "rec", "apply", "pow", "exp"):
+                return None
+            if a.kind == "exp":
+                out.append(replace(a, args=(a.args[0].scale(Fraction(-1)),)))
+            else:
+                base, e = (a.inner[0], a.index[0]) if a.kind == "pow" else (a, UNIT)
+                out += matrix_power(base, -e)
+        return tuple(out)
+
+    def _hadamard(self, x: tm.Hadamard) -> Poly:
+        a, b = cast("tuple[Term, Term]", x.args)
+        if x.is_scalar_term:
+            return times(self.read(a), self.read(b))
+        out: Poly = []
+        for m, c in self.read(a):
+            for n, d in self.read(b):
+                m, n = m.apart(), n.apart()
+                product = self._hadamard_monos(opened(m), opened(n), x)
+                out += scale(rebound(m, rebound(n, product)), c * d)
+        return out
+
+    def _hadamard_monos(self, m: Mono, n: Mono, x: tm.Hadamard) -> Poly:
+        """Rank-one times anything is a product with diagonal factors; columns multiply entrywise."""
+        if x.rows == 1:
+            turned = tm.Hadamard(cast(Term, x.args[0]).T, cast(Term, x.args[1]).T)
+            return [(k.transpose(), c) for k, c in self._hadamard_monos(m.transpose(), n.transpose(), turned)]
+        bare_m, bare_n = replace(m, word=()), replace(n, word=())
+        if x.cols == 1:
+            parts = sorted([*_columns(m.word), *_columns(n.word)], key=lambda a: a.key)
+            a = Atom("had", inner=tuple(parts), shape=x.shape, real=all(q.real for q in parts))
+            return times([(bare_m, ONE)], times([(bare_n, ONE)], self._one(a)))
+        for bare, one, other in ((bare_m, m, n), (bare_n, n, m)):
+            cut = [k for k, a in enumerate(one.word) if a.shape[1] == 1]
+            if cut:
+                u, w = one.word[: cut[0] + 1], one.word[cut[0] + 1 :]
+                left, right = self._diagonal(u), self._diagonal(tuple(a.transpose() for a in reversed(w)))
+                return times([(bare, ONE)], times(left, times([(other, ONE)], right)))
+        raise Undecided(f"an entrywise product of two matrices of which neither has rank one: {x}")
+
+    def _diagonal(self, column: tuple[Atom, ...]) -> Poly:
+        n = normal([(Mono(word=column), ONE)], self.facts)
+        size = column[0].shape[0]
+        return self._one(Atom("diag", args=(n,), shape=(size, size), real=all(a.real for a in column)))
+
+    def _diag(self, x: tm.Diag) -> Poly:
+        out: Poly = []
+        for m, c in self.read(cast(Term, x.args[0])):
+            out += rebound(m, times([(replace(opened(m), word=()), c)], self._diagonal(m.word)))
+        return out
+
+    def _trace(self, x: tm.Trace) -> Poly:
+        of = cast(Term, x.args[0])
+        out: Poly = []
+        for m, c in self.read(of):
+            out += rebound(m, times([(replace(opened(m), word=()), c)], _trace_of_word(m.word, of)))
+        return out
+
+    # analysis ------------------------------------------------------------------------------------
+
+    def _exp(self, x: tm.Exp) -> Poly:
+        of = simplify_head(cast(Term, x.args[0]), self.facts)
+        if isinstance(of, tm.NegInf):
+            return []
+        if isinstance(of, tm.Where):
+            cond, a, b = cast("tuple[tm.Cond, Term, Term]", of.args)
+            return self._where(tm.Where(cond, tm.Exp(a), tm.Exp(b)))
+        if of.is_scalar_term and isinstance(of, tm.Add):
+            out: Poly = [(Mono(), ONE)]
+            for a in of.args:
+                out = times(out, self._raw(tm.Exp(cast(Term, a))))
+            return out
+        p = self.read(of)
+        if not of.is_scalar_term:
+            n = normal(p, self.facts)
+            return self._one(Atom("exp", args=(n,), shape=of.shape)) if p else [(Mono(), ONE)]
+        return self._exp_of(p)
+
+    def _exp_of(self, p: Poly) -> Poly:
+        """exp(log a + r) = a exp(r)."""
+        out: Poly = [(Mono(), ONE)]
+        rest: Poly = []
+        for m, c in p:
+            alone = len(m.scalars) == 1 and m.scalars[0][0].kind == "log" and m.scalars[0][1] == UNIT
+            bare = alone and not m.binders and not m.guards and m.exponent is None and not m.word
+            if bare and c.denominator == 1:
+                of = list(m.scalars[0][0].args[0].monos)
+                for _ in range(abs(int(c))):
+                    out = times(out, of if c > 0 else self._reciprocal(of))
+            else:
+                rest.append((m, c))
+        return times(out, [(Mono(exponent=normal(rest, self.facts)), ONE)]) if rest else out
+
+    def _reciprocal(self, p: Poly) -> Poly:
+        n = normal(p, self.facts)
+        if len(n.monos) == 1 and not n.monos[0][0].binders and not n.monos[0][0].guards:
+            m, c = n.monos[0]
+            exponent = m.exponent.scale(Fraction(-1)) if m.exponent else None
+            return [(Mono(scalars=tuple((a, -e) for a, e in m.scalars), exponent=exponent), 1 / c)]
+        return self._one(Atom("inv", args=(n,)))
+
+    def _log(self, x: tm.Log) -> Poly:
+        n = self.normal(cast(Term, x.args[0]))
+        self.need("positive", n, str(x.args[0]))
+        return self._one(Atom("log", args=(n,)))
+
+    def _sqrt(self, x: tm.Sqrt) -> Poly:
+        n = self.normal(cast(Term, x.args[0]))
+        self.need("nonnegative", n, str(x.args[0]))
+        return self._one(Atom("sqrt", args=(n,)))
+
+    def _at(self, x: tm.At) -> Poly:
+        body, s, value = cast("tuple[Term, tm.Var, Term]", x.args)
+        return self._raw(tm.substitute(self._without_derivatives(body), {s: value}))
+
+    def _deriv(self, x: tm.Deriv) -> Poly:
+        return self._raw(self._without_derivatives(x))
+
+    def _without_derivatives(self, x: Term) -> Term:
+        if isinstance(x, tm.Deriv):
+            inner = self._without_derivatives(cast(Term, x.args[0]))
+            return derive(inner, cast(tm.Var, x.args[1]), self._commute, self.trace.assumed)
+        if not any(isinstance(a, tm.Deriv) for a in tm.walk(x)):
+            return x
+        return cast(Term, x.func(*[self._without_derivatives(a) if isinstance(a, Term) else a for a in x.args]))
+
+    def _commute(self, a: Term, b: Term) -> bool:
+        return not self.read(a * b - b * a)
+
+    def _integral(self, x: tm.Integral) -> Poly:
+        from .integrals import read_integral
+
+        return read_integral(self, x)
+
+    def _expect(self, x: tm.Expect) -> Poly:
+        """Linear; whatever names no random family comes out."""
+        out: Poly = []
+        for m, c in self.read(cast(Term, x.args[0])):
+            out += scale(rebound(m, self._expect_mono(opened(m), x.random)), c)
+        return out
+
+    def _expect_mono(self, m: Mono, random: frozenset[str]) -> Poly:
+        inside = tuple((a, e) for a, e in m.scalars if mentions(a, random))
+        outside = tuple((a, e) for a, e in m.scalars if not mentions(a, random))
+        hits = [n for n, a in enumerate(m.word) if mentions(a, random)]
+        lo, hi = (hits[0], hits[-1] + 1) if hits else (len(m.word), len(m.word))
+        exponent_inside = m.exponent is not None and any(
+            mentions(a, random) for k, _ in m.exponent.monos for a in [s for s, _ in k.scalars]
+        )
+        core = Mono(scalars=inside, exponent=m.exponent if exponent_inside else None, word=m.word[lo:hi])
+        left = replace(m, scalars=outside, exponent=None if exponent_inside else m.exponent, word=m.word[:lo])
+        if core == Mono():
+            return [(m, ONE)]
+        shape = (core.word[0].shape[0], core.word[-1].shape[1]) if core.word else (Integer(1), Integer(1))
+        head = "*".join(sorted(random))
+        a = Atom("expect", head, args=(normal([(core, ONE)], self.facts),), shape=shape)
+        return times([(left, ONE)], times(self._one(a), unit_of(m.word[hi:])))
+
+
+def mentions(a: Atom, names: frozenset[str]) -> bool:
+    """Whether an atom is or contains a member of the named families."""
+    if a.kind in ("var", "apply", "rec") and a.head in names:
+        return True
+    if a.kind == "rec" and any(isinstance(v, (tm.Var, tm.Apply)) and v.name in names for v in tm.walk(a.data)):
+        return True
+    parts = [b for n in a.args for m, _ in n.monos for b in [*[s for s, _ in m.scalars], *m.word]]
+    exponents = [m.exponent for n in a.args for m, _ in n.monos if m.exponent]
+    parts += [s for n in exponents for m, _ in n.monos for s, _ in m.scalars]
+    return any(mentions(b, names) for b in [*a.inner, *parts])
+
+
+def _columns(word: tuple[Atom, ...]) -> list[Atom]:
+    """A column as a list of entrywise factors."""
+    if len(word) == 1 and word[0].kind == "had":
+        return list(word[0].inner)
+    if len(word) == 1:
+        return [word[0]]
+    return [Atom("column", inner=word, shape=(word[0].shape[0], Integer(1)), real=all(a.real for a in word))]
+
+
+def _trace_of_word(word: tuple[Atom, ...], of: Term) -> Poly:
+    if not word:
+        return number(read(of.rows))
+    cut = [k for k, a in enumerate(word) if a.shape[1] == 1]
+    if cut:
+        scalars, _ = split_word(word[cut[0] + 1 :] + word[: cut[0] + 1])
+        return [(Mono(scalars=merge_scalars(scalars)), ONE)]
+    flipped = tuple(a.transpose() for a in reversed(word))
+    turns = [w[k:] + w[:k] for w in (word, flipped) for k in range(len(w))]
+    best = min(turns, key=lambda w: [a.key for a in w])
+    return [(Mono(scalars=((Atom("trace", inner=best), UNIT),)), ONE)]
+
+
+def match(pattern: Any, x: Any, params: tuple[Symbol, ...], found: dict[str, Affine] | None = None) -> dict[str, Affine] | None:
+    """The values of the parameters that make the pattern the term, or None."""
+    found = {} if found is None else found
+    if isinstance(pattern, Expr):
+        return _match_index(pattern, x, params, found) if isinstance(x, Expr) else None
+    if not (free(pattern) & set(params)):
+        return found if pattern == x else None
+    if type(pattern) is not type(x) or len(pattern.args) != len(x.args):
+        return None
+    for a, b in zip(pattern.args, x.args, strict=True):
+        if match(a, b, params, found) is None:
+            return None
+    return found
+
+
+def _match_index(pattern: Expr, x: Expr, params: tuple[Symbol, ...], found: dict[str, Affine]) -> dict[str, Affine] | None:
+    p, e = read(pattern).subs(found), read(x)
+    open_names = [s.name for s in params if p.coefficient(s.name)]
+    if not open_names:
+        return found if p == e else None
+    n = open_names[0]
+    c = p.coefficient(n)
+    if len(open_names) > 1 or abs(c) != 1:
+        return None
+    rest = p - name(n).scale(c)
+    found[n] = (e - rest).scale(c)
+    return found
+
+
+__all__ = ["Condition", "OutOfRange", "Reader", "Rule", "Trace", "Undecided", "collected", "entry", "function_of"]

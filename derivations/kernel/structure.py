@@ -1,0 +1,216 @@
+"""Rows, columns and entries of composite terms: matrices with a time axis are read row by row."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import sympy
+from sympy import Expr, Symbol
+
+from . import terms as tm
+from .affine import Affine, Guards, implied, read
+from .algebra import fresh_name
+from .terms import Term, free
+
+Span = tuple[Expr, Expr]
+
+
+class OutOfRange(ValueError):
+    """A row was asked for that is not known to exist."""
+
+
+def _split(x: tm.Mul) -> tuple[list[Term], list[Term]]:
+    args = cast("tuple[Term, ...]", x.args)
+    return [a for a in args if a.is_scalar_term], [a for a in args if not a.is_scalar_term]
+
+
+def ranged(x: Term) -> Span | None:
+    """The range of the time axis along the rows, if the term has one."""
+    match x:
+        case tm.Stack():
+            return cast(Span, x.args[2:4])
+        case tm.Rows():
+            return cast(Span, x.args[1:3])
+        case tm.Transpose():
+            return ranged_columns(cast(Term, x.args[0]))
+        case tm.Mul() if not x.is_scalar_term:
+            return ranged(_split(x)[1][0])
+        case tm.Add() | tm.Hadamard() | tm.Conj() | tm.Where():
+            return next((r for a in x.args if isinstance(a, Term) and (r := ranged(a))), None)
+        case tm.Sum():
+            span = ranged(x.body)
+            return None if span is None or any(e.has(x.args[1]) for e in span) else span
+    return None
+
+
+def ranged_columns(x: Term) -> Span | None:
+    """The range of the time axis along the columns, if the term has one."""
+    match x:
+        case tm.Transpose():
+            return ranged(cast(Term, x.args[0]))
+        case tm.Stack() | tm.Sum():
+            span = ranged_columns(cast(Term, x.args[0]))
+            return None if span is None or any(e.has(x.args[1]) for e in span) else span
+        case tm.Row() | tm.Rows():
+            return ranged_columns(cast(Term, x.args[0]))
+        case tm.Mul() if not x.is_scalar_term:
+            return ranged_columns(_split(x)[1][-1])
+        case tm.Add() | tm.Hadamard() | tm.Conj() | tm.Where():
+            return next((r for a in x.args if isinstance(a, Term) and (r := ranged_columns(a))), None)
+    return None
+
+
+def row(x: Term, i: Expr, facts: Guards) -> Term:
+    """Row i of a term. Raises OutOfRange if the row is not known to exist."""
+    match x:
+        case tm.Stack():
+            body, s, lo, hi = x.args
+            _inside(cast(Expr, lo), i, cast(Expr, hi), facts, x)
+            return cast(Term, tm.substitute(body, {s: i}))
+        case tm.Rows():
+            _inside(cast(Expr, x.args[1]), i, cast(Expr, x.args[2]), facts, x)
+            return row(cast(Term, x.args[0]), i, facts)
+        case tm.Mul() if not x.is_scalar_term:
+            scalars, rest = _split(x)
+            return tm.Mul(*scalars, row(rest[0], i, facts), *rest[1:])
+        case tm.Transpose():
+            return tm.Transpose(column(cast(Term, x.args[0]), i, facts))
+        case tm.Add() | tm.Hadamard() | tm.Conj():
+            return cast(Term, x.func(*[row(cast(Term, a), i, facts) for a in x.args]))
+        case tm.Zero():
+            return tm.Zero(1, x.cols)
+        case tm.Sum():
+            return _through_sum(x, i, facts, row)
+        case tm.Where():
+            return _through_where(x, i, facts, row)
+    return x if x.rows == 1 and ranged(x) is None and i == 1 else tm.Row(x, i)
+
+
+def column(x: Term, j: Expr, facts: Guards) -> Term:
+    """Column j of a term. Raises OutOfRange if the column is not known to exist."""
+    match x:
+        case tm.Transpose():
+            return tm.Transpose(row(cast(Term, x.args[0]), j, facts))
+        case tm.Stack():
+            body, s, lo, hi = cast("tuple[Term, Symbol, Expr, Expr]", x.args)
+            return tm.Stack(column(body, j, facts), s, lo, hi)
+        case tm.Mul() if not x.is_scalar_term:
+            scalars, rest = _split(x)
+            return tm.Mul(*scalars, *rest[:-1], column(rest[-1], j, facts))
+        case tm.Add() | tm.Hadamard() | tm.Conj():
+            return cast(Term, x.func(*[column(cast(Term, a), j, facts) for a in x.args]))
+        case tm.Zero():
+            return tm.Zero(x.rows, 1)
+        case tm.Sum():
+            return _through_sum(x, j, facts, column)
+        case tm.Where():
+            return _through_where(x, j, facts, column)
+        case tm.Row():
+            return tm.Transpose(row(tm.Transpose(x), j, facts)) if ranged_columns(x) else tm.Entry(x.args[0], x.args[1], j)  # type: ignore[arg-type]
+    return tm.Transpose(tm.Row(tm.Transpose(x), j))
+
+
+def entry(x: Term, i: Expr, j: Expr, facts: Guards) -> Term:
+    """The entry in row i and column j."""
+    return column(simplify_head(row(x, i, facts), facts), j, facts)
+
+
+def _inside(lo: Expr, i: Expr, hi: Expr, facts: Guards, x: Term) -> None:
+    for gap in (read(i) - read(lo), read(hi) - read(i)):
+        if not implied(facts, gap):
+            raise OutOfRange(f"row {i} of {x}: {lo} <= {i} <= {hi} is not known here")
+
+
+def _through_sum(x: tm.Sum, i: Expr, facts: Guards, pick: object) -> Term:
+    body, s, lo, hi = cast("tuple[Term, Symbol, Expr, Expr]", x.args)
+    new = Symbol(fresh_name(), integer=True)
+    inside = facts | {read(new - lo), read(hi - new)}
+    return tm.Sum(pick(tm.substitute(body, {s: new}), i, inside), new, lo, hi)  # type: ignore[operator]
+
+
+def _through_where(x: tm.Where, i: Expr, facts: Guards, pick: object) -> Term:
+    cond, a, b = cast("tuple[tm.Cond, Term, Term]", x.args)
+    holds = frozenset(read(cast(Expr, e)) for e in cond.args)
+    # the other branch is read where the condition fails, which is no conjunction: it gets the outer facts
+    return tm.Where(cond, pick(a, i, facts | holds), pick(b, i, facts))  # type: ignore[operator]
+
+
+def simplify_head(x: Term, facts: Guards) -> Term:
+    """Push rows and entries inwards and write products along a time axis as sums, at the top of a term."""
+    while True:
+        new = _step(x, facts)
+        if new is None or new == x:
+            return x
+        x = new
+
+
+def _step(x: Term, facts: Guards) -> Term | None:
+    match x:
+        case tm.Row():
+            of, i = cast("tuple[Term, Expr]", x.args)
+            return row(simplify_head(of, facts), i, facts)
+        case tm.Entry():
+            of, i, j = cast("tuple[Term, Expr, Expr]", x.args)
+            return entry(simplify_head(of, facts), i, j, facts)
+        case tm.Rows():
+            return _cut(x, facts)
+        case tm.Mul():
+            return _contract(x, facts)
+        case tm.Transpose():
+            inner = cast(Term, x.args[0])
+            return simplify_head(inner, facts) if inner.is_scalar_term else None
+        case tm.Stack() if x.rows == 1:
+            body, s, lo, _ = x.args
+            return cast(Term, tm.substitute(body, {s: lo}))
+    return None
+
+
+def _cut(x: tm.Rows, facts: Guards) -> Term | None:
+    of = simplify_head(cast(Term, x.args[0]), facts)
+    lo, hi = cast(Span, x.args[1:])
+    if isinstance(of, tm.Stack):
+        body, s, first, last = cast("tuple[Term, Symbol, Expr, Expr]", of.args)
+        # an empty cut asks for no row, whatever its ends are
+        empty = implied(facts, read(lo) - read(hi) - 1)
+        if not empty:
+            for gap in (read(lo) - read(first), read(last) - read(hi)):
+                if not implied(facts, gap):
+                    raise OutOfRange(f"rows {lo}..{hi} of {of}: not known to lie within {first}..{last}")
+        return tm.Stack(body, s, lo, hi)
+    if isinstance(of, tm.Rows):
+        return tm.Rows(cast(Term, of.args[0]), lo, hi)
+    return None
+
+
+def _contract(x: tm.Mul, facts: Guards) -> Term | None:
+    """left * right = sum over i of column_i(left) * row_i(right), where they meet along a time axis."""
+    scalars, rest = _split(x)
+    for n in range(len(rest) - 1):
+        left, right = tm.Mul(*rest[: n + 1]), tm.Mul(*rest[n + 1 :])
+        a, b = ranged_columns(rest[n]), ranged(rest[n + 1])
+        if a is None and b is None:
+            continue
+        lo, hi = cast(Span, a or b)
+        i = Symbol(fresh_name(), integer=True)
+        inside = facts | {read(i - lo), read(hi - i)}
+        term = tm.Mul(*scalars, _pick(left, a, i, lo, inside, column), _pick(right, b, i, lo, inside, row))
+        return tm.Sum(term, i, lo, hi)
+    return None
+
+
+def _pick(x: Term, span: Span | None, i: Symbol, lo: Expr, facts: Guards, pick: object) -> Term:
+    """The row or column at summation index i; an axis without its own labels is numbered from 1."""
+    start: Affine = read(span[0]) if span else read(sympy.Integer(1))
+    shift = start - read(lo)
+    at = sympy.expand(i + cast(Expr, _expr(shift)))
+    inner = x.args[0] if isinstance(x, tm.Mul) and len(x.args) == 1 else x
+    return cast(Term, pick(cast(Term, inner), at, facts))  # type: ignore[operator]
+
+
+def _expr(a: Affine) -> Expr:
+    from .affine import write
+
+    return write(a)
+
+
+__all__ = ["OutOfRange", "column", "entry", "free", "ranged", "ranged_columns", "row", "simplify_head"]
