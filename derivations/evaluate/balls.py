@@ -7,11 +7,11 @@ without meeting a pole or a branch cut, so that it is analytic there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from typing import Any, cast
 
 from flint import acb, acb_mat, arb, ctx, fmpq
@@ -140,7 +140,7 @@ class Balls(System):
         return tuple(tuple(_exact(x) for x in r) for r in a.tolist())
 
     def entry_text(self, x: Any) -> str:
-        return str(x.real.str(20)) if x.imag.is_zero() else f"{x.real.str(20)} + {x.imag.str(20)}i"
+        return str(x.real.str(20)) if x.imag.contains(0) else f"{x.real.str(20)} + {x.imag.str(20)}i"
 
     def derivative(self, f: Function, at: Value) -> Value:
         """f'(at) from the values of f on a circle, with the aliasing error bounded by |f| on a wider disc.
@@ -157,11 +157,9 @@ class Balls(System):
 
     def _cauchy(self, f: Function, z: Any, radius: Any, bound: Any) -> Value:
         n = self.prec // 3 + 8
-        circle, total = radius / 8, None
-        for k in range(n):
-            turn = acb(fmpq(2 * k, n)).exp_pi_i()
-            value = f(acb_mat(1, 1, [z + circle * turn])) * (1 / turn)
-            total = value if total is None else total + value
+        circle = radius / 8
+        turns = [acb(fmpq(2 * k, n)).exp_pi_i() for k in range(n)]
+        total = _total(f(acb_mat(1, 1, [z + circle * turn])) * (1 / turn) for turn in turns)
         ratio = arb(fmpq(1, 8)) ** n
         error = (bound / radius * ratio / (1 - ratio)).abs_upper()
         return _widened(total * acb(1 / (n * circle)), error)
@@ -176,29 +174,24 @@ class Balls(System):
         def along(u: Value) -> Value:
             return f(acb_mat(1, 1, [start + u[0, 0] * length])) * length
 
-        pieces = [(fmpq(1, 2), fmpq(1, 2), 0)]
-        total = None
+        pieces, found = [(fmpq(1, 2), fmpq(1, 2), 0)], []
         while pieces:
             centre, half, depth = pieces.pop()
             # the ellipse with foci at the ends of the piece and semi-axes of sum 4 half
             ellipse = acb(centre) + _box(arb(half * fmpq(17, 8)), arb(half * fmpq(15, 8)))
             bound = self._bound(along, ellipse)
             if bound is not None:
-                piece = self._quadrature(along, centre, half, bound)
-                total = piece if total is None else total + piece
+                found.append(self._quadrature(along, centre, half, bound))
             elif depth == HALVINGS // 2:
                 raise Singular("an integral whose integrand may not be analytic")
             else:
                 pieces += [(centre + s * half / 2, half / 2, depth + 1) for s in (1, -1)]
-        return total
+        return _total(found)
 
     def _quadrature(self, f: Function, centre: Any, half: Any, bound: Any) -> Value:
         """Gauss-Legendre with n nodes is exact on T_0..T_{2n-1}; |a_k| <= 2 M 4^-k bounds the rest of the series."""
         n = self.prec // 4 + 8
-        total = None
-        for x, w in _gauss(n, self.prec):
-            value = f(acb_mat(1, 1, [acb(arb(centre) + x * arb(half))])) * acb(w)
-            total = value if total is None else total + value
+        total = _total(f(acb_mat(1, 1, [acb(arb(centre) + x * arb(half))])) * acb(w) for x, w in _gauss(n, self.prec))
         error = (8 * bound * arb(fmpq(1, 4)) ** (2 * n) / (1 - arb(fmpq(1, 4)))).abs_upper()
         return _widened(total, error) * acb(half)
 
@@ -214,6 +207,10 @@ class Balls(System):
         for x in values:
             bound = bound.max(arb(x.abs_upper()))
         return bound if bound < 2**40 else None
+
+
+def _total(values: Iterable[Value]) -> Value:
+    return reduce(lambda a, b: a + b, values)
 
 
 def _widened(a: Value, error: Any) -> Value:

@@ -18,14 +18,17 @@ from .counterexamples import Counterexample, counterexample, refute
 from .degrees import Degrees
 from .drawing import Limits, Shape, fit, limits, shape_of
 from .environment import Environment, Pool, dyadic, rational, rules_of, uniform
-from .errors import EvaluationError, Singular, UnsupportedTerm
-from .logic import Outcome, check, degree, identity
+from .errors import EvaluationError, Singular
+from .logic import degree, identity
+from .points import Point, evaluated
 from .systems import MERSENNE, Gaussian, Prime, System
 
 SCALES = (0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
 FIXED_SIZES = {3: 0, 4: 1, 5: 2}
 ATTEMPTS = 60
 STEPS = 60_000
+BALL_STEPS = 20_000
+ENOUGH = 8
 PRECISIONS = (256, 512)
 MEANINGFUL = 2.0**-20
 
@@ -62,21 +65,12 @@ class _Count:
     undecided: int = 0
     radius: float = 0.0
     failure: float = 0.0
+    steps: int = 0
 
     @property
     def acceptance(self) -> float:
         tried = self.accepted + self.undecided + self.rejected
         return (self.accepted + self.undecided) / tried if tried else 0.0
-
-
-@dataclass(frozen=True)
-class _Draw:
-    """One accepted draw: the point, and what the conclusion was found to be."""
-
-    environment: Environment
-    outcome: Outcome
-    seen: frozenset[Any]
-    steps: int
 
 
 def certify(statement: fm.Statement, *, seed: int = 0, draws: int = 24) -> Certificate:
@@ -105,6 +99,8 @@ class _Run:
     def certificate(self, draws: int) -> Certificate:
         longest = self.limits.length
         for n in range(draws):
+            if isinstance(self.system, Balls) and self.count.steps > BALL_STEPS and self.count.accepted >= ENOUGH:
+                break
             scale = min(_scale(n, draws, self.limits.length), longest)
             found = self._draw(n, scale)
             if found is None:
@@ -116,7 +112,7 @@ class _Run:
                 longest = scale
         return self._certificate(*self._judgement())
 
-    def _draw(self, n: int, scale: int) -> _Draw | None:
+    def _draw(self, n: int, scale: int) -> Point | None:
         for attempt in range(ATTEMPTS):
             name = f"{self.seed}:{n}:{attempt}"
             size = FIXED_SIZES.get(n) if attempt < ATTEMPTS // 3 else None
@@ -137,7 +133,7 @@ class _Run:
             return found
         return None
 
-    def _at(self, name: str, index: Mapping[Symbol, int], system: System) -> _Draw | None:
+    def _at(self, name: str, index: Mapping[Symbol, int], system: System) -> Point | None:
         """The conclusion at one point, at more precision while it stays undecided; None where an assumption fails."""
         found = evaluated(self.statement, environment(self.statement, system, index, name))
         if found is None or found.outcome.holds is not None or not isinstance(system, Balls):
@@ -145,7 +141,8 @@ class _Run:
         finer = next((p for p in PRECISIONS if p > system.prec), None)
         return found if finer is None else self._at(name, index, Balls(finer))
 
-    def _keep(self, found: _Draw) -> None:
+    def _keep(self, found: Point) -> None:
+        self.count.steps += found.steps
         if found.outcome.holds is None:
             self.count.undecided += 1
             return
@@ -166,7 +163,7 @@ class _Run:
         field_ = isinstance(self.system, Prime) or (isinstance(self.system, Gaussian) and self.system.base == Prime())
         return field_ and identity(self.statement.conclusion)
 
-    def _may_grow(self, found: _Draw, scale: int, following: int) -> bool:
+    def _may_grow(self, found: Point, scale: int, following: int) -> bool:
         if self.count.failure > MEANINGFUL:
             return False
         return found.steps * (max(following, 1) / max(scale, 1)) ** 3 < STEPS
@@ -182,12 +179,13 @@ class _Run:
                 return None, f"no draw reached the premise of {node}"
         return True, ""
 
-    def _false(self, found: _Draw) -> Certificate:
+    def _false(self, found: Point) -> Certificate:
         self.points = [{s: found.environment.index[s] for s in (*self.shape.indices, *self.shape.sizes)}]
         self.count.accepted += 1
-        witness = counterexample(self.statement, found.environment) if not self._probable else None
-        witness = witness or refute(self.statement, seed=self.seed)
-        return self._certificate(False, f"false at {_ranges(self.points)}", witness)
+        witness = refute(self.statement, seed=self.seed)
+        if witness is None and not self._probable:
+            witness = counterexample(self.statement, found.environment)
+        return self._certificate(False, f"false at {_ranges(self.points) or 'some values'}", witness)
 
     def _certificate(self, verdict: bool | None, reason: str, witness: Counterexample | None = None) -> Certificate:
         c = self.count
@@ -218,16 +216,6 @@ def _pool(system: System) -> Pool:
     if isinstance(system, Gaussian):
         return _pool(system.base)
     return uniform if isinstance(system, Prime) else dyadic if isinstance(system, Balls) else rational
-
-
-def evaluated(statement: fm.Statement, e: Environment) -> _Draw | None:
-    """The conclusion's outcome at a point, None where an assumption does not certainly hold."""
-    frame = e.frame()
-    with e.system.context():
-        if not all(check(a.formula, frame).holds is True for a in statement.assumptions):
-            return None
-        outcome = check(statement.conclusion, frame)
-    return _Draw(e, outcome, frozenset(frame.seen), frame.steps)
 
 
 def _scale(n: int, draws: int, longest: int) -> int:

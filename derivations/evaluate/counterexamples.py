@@ -14,10 +14,10 @@ from ..kernel import formulas as fm
 from ..kernel import terms as k
 from .balls import Balls
 from .drawing import Limits, Shape, exact_fit, limits, shape_of
-from .environment import Environment, Key, Pool, choice, numbers, rules_of
-from .errors import EvaluationError, Undefined, UnsupportedTerm
-from .logic import Outcome, check, holds
-from .program import index_code
+from .environment import Environment, Key, Pool, choice, rules_of
+from .errors import EvaluationError, UnsupportedTerm
+from .logic import holds
+from .points import evaluated
 from .systems import Number, Numbers, System
 
 HALF = Fraction(1, 2)
@@ -56,10 +56,7 @@ class Counterexample:
 
     def to_dict(self) -> dict[str, Any]:
         """The counterexample as plain JSON data."""
-        values = [
-            {"name": key[0], "indices": list(key[1]), "rows": [[_plain(x) for x in r] for r in m]}
-            for key, m in self.values
-        ]
+        values = [{"name": key[0], "indices": list(key[1]), "rows": [[_plain(x) for x in r] for r in m]} for key, m in self.values]
         return {
             "sizes": dict(self.sizes), "values": values, "lhs": self.lhs, "rhs": self.rhs,
             "system": self.system, "where": self.where,
@@ -87,39 +84,25 @@ def _matrix(m: Numbers) -> str:
     return f"[{', '.join('[' + ', '.join(r) + ']' for r in rows)}]"
 
 
-def failing(statement: fm.Statement, e: Environment) -> Outcome | None:
-    """The false conclusion at a point where the assumptions hold; None anywhere else.
-
-    Raises EvaluationError where a term has no value.
-    """
-    frame = e.frame()
-    with e.system.context():
-        if not all(check(a.formula, frame).holds is True for a in statement.assumptions):
-            return None
-        outcome = check(statement.conclusion, frame)
-    return outcome if outcome.holds is False else None
-
-
 def counterexample(statement: fm.Statement, e: Environment) -> Counterexample | None:
-    """The point as a counterexample, if it is one and its values are rational numbers."""
-    outcome = failing(statement, e)
-    if outcome is None:
+    """The point as a counterexample if it is one, else None; EvaluationError where a term has no value."""
+    point = evaluated(statement, e)
+    if point is None or point.outcome.holds is not False:
         return None
-    asked = {key: e.system.numbers(v) for key, v in e.asked.items()}
-    values = {**e.values, **e.drawn} if any(m is None for m in asked.values()) else asked
+    outcome = point.outcome
+    asked = {key: m for key, v in e.asked.items() if (m := e.system.numbers(v)) is not None}
+    values = asked if len(asked) == len(e.asked) else e.used
     with e.system.context():
         lhs, rhs = (x if isinstance(x, str) else e.system.text(x) for x in (outcome.lhs, outcome.rhs))
     shape = shape_of(statement)
     return Counterexample(
         tuple(sorted((str(s), e.index[s]) for s in (*shape.sizes, *shape.indices))),
-        tuple(sorted((key, m) for key, m in values.items())),
+        tuple(sorted(values.items(), key=lambda item: item[0])),
         lhs, rhs, e.system.name, outcome.where,
     )  # fmt: skip
 
 
-def refute(
-    statement: fm.Statement, *, seed: int = 0, tries: int = 2000, at: Mapping[Any, Any] | None = None
-) -> Counterexample | None:
+def refute(statement: fm.Statement, *, seed: int = 0, tries: int = 2000, at: Mapping[Any, Any] | None = None) -> Counterexample | None:
     """Search for a point where the assumptions hold and the conclusion is false, exactly or by disjoint balls.
 
     ``at`` fixes sizes and indices (by symbol or name) and values (by ``Var`` or ``(name, indices)``: a number, a
@@ -200,7 +183,7 @@ class _Search:
         """Fewer and plainer numbers, as long as the point stays a counterexample."""
         budget = SHRINKS
         for simple in (0, 1):
-            for n, entry in _entries(found):
+            for n, entry in _entries(found, simple):
                 if budget == 0 or found.values[n][0] in self.fixed.values:
                     continue
                 budget -= 1
@@ -212,11 +195,11 @@ class _Search:
         return again(self.statement, c, self.system, self.fixed.rules)
 
 
-def _entries(c: Counterexample) -> Iterator[tuple[int, tuple[int, int]]]:
+def _entries(c: Counterexample, simple: int) -> Iterator[tuple[int, tuple[int, int]]]:
     for n, (_, m) in enumerate(c.values):
         for i, row in enumerate(m):
             for j, x in enumerate(row):
-                if x not in (0, 1):
+                if x not in (0, simple):
                     yield n, (i, j)
 
 
@@ -226,9 +209,7 @@ def _replaced(c: Counterexample, n: int, entry: tuple[int, int], x: int) -> Coun
     return replace(c, values=(*c.values[:n], (key, rows), *c.values[n + 1 :]))
 
 
-def again(
-    statement: fm.Statement, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None
-) -> Environment:
+def again(statement: fm.Statement, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None) -> Environment:
     """An environment with the recorded values and no others. KeyError if a size is missing."""
     shape, sizes = shape_of(statement), dict(c.sizes)
     index = {s: sizes[str(s)] for s in (*shape.sizes, *shape.indices)}
@@ -240,6 +221,6 @@ def recheck(statement: fm.Statement, c: Counterexample) -> bool:
     """Whether the recorded values, evaluated again, satisfy the assumptions and break the conclusion."""
     try:
         e = again(statement, c, exact_fit(statement))
-        return holds(statement.where, e.index) and failing(statement, e) is not None
+        return holds(statement.where, e.index) and counterexample(statement, e) is not None
     except (EvaluationError, KeyError):
         return False

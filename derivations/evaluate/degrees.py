@@ -67,7 +67,8 @@ class Degrees(System):
     def transpose(self, a: Value) -> Value:
         return Degree(a.cols, a.rows, a.num, a.den)
 
-    hadamard = scale
+    def hadamard(self, a: Value, b: Value) -> Value:
+        return self.scale(a, b)
 
     def inverse(self, a: Value) -> Value:
         return Degree(a.rows, a.cols, a.den + max(a.rows - 1, 0) * a.num, a.rows * a.num)

@@ -130,9 +130,7 @@ class Shape:
     where: k.Cond
     bounds: tuple[Bound, ...]
 
-    def draw(
-        self, rng: Random, limits: Limits, scale: int, *, size: int | None = None, high: float = 0.3
-    ) -> dict[Symbol, int] | None:
+    def draw(self, rng: Random, limits: Limits, scale: int, *, size: int | None = None, high: float = 0.3) -> dict[Symbol, int] | None:
         """Values of all symbols, lengths up to ``scale``, as long as possible with probability ``high`` each.
 
         None if none was found.
@@ -172,7 +170,7 @@ def shape_of(statement: fm.Statement) -> Shape:
     return Shape(
         tuple(s for s in by_name if s not in used),
         tuple(s for s in by_name if s in used),
-        cast("frozenset[Symbol]", natural),
+        natural,
         statement.where,
         tuple(_bound(cast(Expr, e)) for e in statement.where.args if _affine(cast(Expr, e))),
     )

@@ -14,7 +14,8 @@ from sympy import Basic, Symbol
 from ..kernel import terms as k
 from .degrees import Degrees
 from .errors import Undefined
-from .program import Frame, evaluate, index_code
+from .frame import Frame, index_code
+from .program import evaluate
 from .systems import MERSENNE, Number, Numbers, Real, System, Value
 
 Key = tuple[str, tuple[int, ...]]
@@ -98,7 +99,7 @@ class Environment:
         self.index: dict[Basic, int] = dict(index)
         self.values = dict(values or {})
         self.rules = rules
-        self.drawn: dict[Key, Numbers] = {}
+        self.used: dict[Key, Numbers] = {}
         self.asked: dict[Key, Value] = {}
         self._seed = seed
         self._pool = pool
@@ -121,7 +122,8 @@ class Environment:
     def _find(self, name: str, indices: tuple[int, ...], rows: int, cols: int, field: str) -> Value:
         key = (name, indices)
         if key in self.values:
-            return self.system.of(rows, cols, numbers(self.values[key], rows, cols))
+            self.used[key] = numbers(self.values[key], rows, cols)
+            return self.system.of(rows, cols, self.used[key])
         match = self._match(name, indices)
         if match is not None:
             return self._solve(key, match)
@@ -131,10 +133,8 @@ class Environment:
             raise Undefined(f"{name}{list(indices)} has no value")
         rng, pool = Random(repr((self._seed, key, rows, cols))), self._pool
         pair = field == "complex" and self.system.complex
-        self.drawn[key] = tuple(
-            tuple((pool(rng), pool(rng)) if pair else pool(rng) for _ in range(cols)) for _ in range(rows)
-        )
-        return self.system.of(rows, cols, self.drawn[key])
+        self.used[key] = tuple(tuple((pool(rng), pool(rng)) if pair else pool(rng) for _ in range(cols)) for _ in range(rows))
+        return self.system.of(rows, cols, self.used[key])
 
     def _match(self, name: str, indices: tuple[int, ...]) -> Match | None:
         for pattern, term in self.rules:

@@ -12,10 +12,10 @@ from ..kernel import formulas as fm
 from ..kernel import terms as k
 from .degrees import gap
 from .errors import UnsupportedTerm
-from .program import Frame, Scope, compiled, condition_code, index_code
+from .frame import TOP, Frame, Scope, condition_code, index_code
+from .program import compiled
 from .systems import Truth, Value
 
-TOP: Scope = frozenset()
 OPEN_END = (0, 1, 2, 5)
 
 

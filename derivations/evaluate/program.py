@@ -2,126 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, reduce
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-import sympy
 from sympy import Basic, Expr, Symbol
 
 from ..kernel import terms as k
 from .errors import Undefined, UnsupportedTerm
+from .frame import TOP, Code, Frame, Index, Scope, condition_code, index_code, size_code
 from .labels import groups, labels
-from .systems import System, Value
+from .systems import Value
 
-Index = Callable[[Mapping[Basic, int]], int]
-Scope = frozenset[Basic]
-TOP: Scope = frozenset()
 ROOT_OF_UNITY = "root_of_unity"
-
-
-class Atoms(Protocol):
-    """Where the values of atoms and of uninterpreted functions come from."""
-
-    def atom(self, name: str, indices: tuple[int, ...], rows: int, cols: int, field: str) -> Value: ...
-
-    def function(self, name: str, arguments: list[Value], rows: int, cols: int, field: str) -> Value: ...
-
-
-class Frame:
-    """The state of one evaluation: index values, bound variables, and what has been computed."""
-
-    __slots__ = ("analytic", "atoms", "bound", "cache", "index", "runs", "seen", "steps", "system")
-
-    def __init__(self, system: System, atoms: Atoms, index: Mapping[Basic, int]) -> None:
-        self.system = system
-        self.atoms = atoms
-        self.index: dict[Basic, int] = dict(index)
-        self.bound: dict[Basic, Value] = {}
-        self.analytic: frozenset[Basic] = frozenset()
-        self.cache: dict[Any, Value] = {}
-        self.runs: dict[Any, list[Value]] = {}
-        self.seen: set[tuple[Basic, bool]] = set()
-        self.steps = 0
-
-    def each(self, i: Symbol, values: Sequence[int]) -> Iterator[int]:
-        """Bind an index to each value in turn, and to what it was afterwards."""
-        before = self.index.get(i)
-        self.steps += len(values)
-        try:
-            for n in values:
-                self.index[i] = n
-                yield n
-        finally:
-            if before is None:
-                self.index.pop(i, None)
-            else:
-                self.index[i] = before
-
-    @contextmanager
-    def binding(self, values: Mapping[Basic, Value], analytic: frozenset[Basic]) -> Iterator[None]:
-        """Bind variables; ``analytic`` are those that vary in the complex plane meanwhile."""
-        saved, saved_analytic = self.bound, self.analytic
-        self.bound, self.analytic = {**saved, **values}, analytic
-        try:
-            yield
-        finally:
-            self.bound, self.analytic = saved, saved_analytic
-
-
-Code = Callable[[Frame], Value]
-
-
-@cache
-def index_code(e: Expr) -> Index:
-    """An index expression as a function of the index values; Undefined at one that has none."""
-    constant, terms = 0, []
-    for monomial, coefficient in sympy.expand(e).as_coefficients_dict().items():
-        if not coefficient.is_Integer:
-            raise UnsupportedTerm(f"the index expression {e} has a coefficient that is no integer")
-        if monomial == 1:
-            constant = int(coefficient)
-        else:
-            terms.append((int(coefficient), _monomial(monomial)))
-    if not terms:
-        return lambda values: constant
-    if len(terms) == 1 and isinstance(e - constant, Symbol):
-        symbol = e - constant
-        return lambda values: _value(values, symbol) + constant
-    return lambda values: constant + sum(c * m(values) for c, m in terms)
-
-
-def _value(values: Mapping[Basic, int], symbol: Symbol) -> int:
-    try:
-        return values[symbol]
-    except KeyError:
-        raise Undefined(f"the index {symbol} has no value") from None
-
-
-def _monomial(e: Expr) -> Index:
-    if isinstance(e, Symbol):
-        return lambda values: _value(values, e)
-    if isinstance(e, sympy.Pow) and e.exp.is_Integer and e.exp > 0:
-        base, n = index_code(e.base), int(e.exp)
-        return lambda values: base(values) ** n
-    if isinstance(e, sympy.Mul):
-        factors = [index_code(a) for a in e.args]
-        return lambda values: reduce(lambda x, y: x * y, [f(values) for f in factors])
-    raise UnsupportedTerm(f"{e} is no polynomial index expression")
-
-
-def size_code(x: k.Term) -> Callable[[Mapping[Basic, int]], tuple[int, int]]:
-    """The shape of a term as a function of the index values; an empty range has size 0."""
-    rows, cols = (index_code(e) for e in x.shape)
-    return lambda values: (max(0, rows(values)), max(0, cols(values)))
-
-
-def condition_code(c: k.Cond) -> Callable[[Mapping[Basic, int]], bool]:
-    """Whether every expression of a condition is non-negative."""
-    parts = [index_code(cast(Expr, e)) for e in c.args]
-    return lambda values: all(p(values) >= 0 for p in parts)
 
 
 def evaluate(x: k.Term, frame: Frame) -> Value:
@@ -368,7 +262,7 @@ def _row_of_stack(x: k.Stack, at: Index, scope: Scope) -> Code:
     def run(f: Frame) -> Value:
         n, rows = at(f.index), values(f)
         _offset(n, rows.start, len(rows))
-        return [body(f) for _ in f.each(i, range(n, n + 1))][0]
+        return next(body(f) for _ in f.each(i, range(n, n + 1)))
 
     return run
 
