@@ -139,7 +139,7 @@ def _enter(
     dtype = accumulator(u, Abar, Bbar, C, state, D if isinstance(D, Tensor) else None)
     if isinstance(D, complex):
         dtype = torch.promote_types(dtype, torch.complex64)
-    u, Abar, Bbar, C = (x.to(dtype) for x in (u, Abar, Bbar, C))
+    u, Abar, Bbar, C = (x.to(dtype).contiguous() for x in (u, Abar, Bbar, C))
     D = D.to(dtype) if isinstance(D, Tensor) else 0 if D is None else D
     state = u.new_zeros(u.shape[0], C.shape[0]) if state is None else state.to(dtype)
     return u, Abar, Bbar, C, D, state
