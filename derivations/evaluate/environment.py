@@ -46,15 +46,19 @@ def choice(*numbers: Real) -> Pool:
 
 
 def numbers(value: Any, rows: int, cols: int) -> Numbers:
-    """A number, a list (a column) or a list of rows as rows of exact numbers; Undefined if it does not fit."""
+    """Rows of numbers, or a column, or one number, as rows of exact numbers; Undefined if the shape is another.
+
+    A pair is a complex number where the shape asks for one number.
+    """
     given = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(given, (list, tuple)):
-        given = [[given]]
-    elif not all(isinstance(r, (list, tuple)) for r in given):
-        given = [[x] for x in given]
-    if len(given) != rows or any(len(r) != cols for r in given):
-        raise Undefined(f"a value of {len(given)} rows where {rows} x {cols} is needed: {value!r}")
-    return tuple(tuple(exact(x) for x in r) for r in given)
+    for candidate in (lambda: given, lambda: [[x] for x in given], lambda: [[given]]):
+        try:
+            found = tuple(tuple(exact(x) for x in r) for r in candidate())
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if len(found) == rows and all(len(r) == cols for r in found):
+            return found
+    raise Undefined(f"{value!r} is no {rows} x {cols} matrix of numbers")
 
 
 def exact(x: Any) -> Number:
@@ -115,12 +119,14 @@ class Environment:
         full = (name, indices, rows, cols, field)
         if full not in self._known:
             self._known[full] = self._find(*full)
-        if not self._solving:
+        if not self._solving and rows and cols:
             self.asked[name, indices] = self._known[full]
         return self._known[full]
 
     def _find(self, name: str, indices: tuple[int, ...], rows: int, cols: int, field: str) -> Value:
         key = (name, indices)
+        if rows == 0 or cols == 0:
+            return self.system.zeros(rows, cols)
         if key in self.values:
             self.used[key] = numbers(self.values[key], rows, cols)
             return self.system.of(rows, cols, self.used[key])

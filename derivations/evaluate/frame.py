@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, reduce
+from functools import lru_cache, reduce
 from typing import Any, Protocol, cast
 
 import sympy
@@ -71,7 +71,7 @@ class Frame:
 Code = Callable[[Frame], Value]
 
 
-@cache
+@lru_cache(maxsize=1 << 14)
 def index_code(e: Expr) -> Index:
     """An index expression as a function of the index values; Undefined at one that has none."""
     constant, terms = 0, []

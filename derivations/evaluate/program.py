@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, reduce
+from functools import lru_cache, reduce
 from typing import Any, cast
 
 from sympy import Basic, Expr, Symbol
@@ -16,6 +16,7 @@ from .labels import groups, labels
 from .systems import Value
 
 ROOT_OF_UNITY = "root_of_unity"
+KEPT = 1 << 14
 
 
 def evaluate(x: k.Term, frame: Frame) -> Value:
@@ -23,7 +24,7 @@ def evaluate(x: k.Term, frame: Frame) -> Value:
     return compiled(x, TOP)(frame)
 
 
-@cache
+@lru_cache(maxsize=KEPT)
 def compiled(x: k.Term, scope: Scope) -> Code:
     """The program of a term; ``scope`` holds the indices and variables bound around it."""
     rule = RULES.get(type(x))

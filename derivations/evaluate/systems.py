@@ -122,8 +122,8 @@ class System(ABC):
 
     def part(self, a: Value, top: int, bottom: int, left: int, right: int) -> Value:
         """The rows top..bottom-1 and columns left..right-1, counted from 0."""
-        rows = self.table(a)[top:bottom]
-        return self.build(bottom - top, right - left, [x for r in rows for x in r[left:right]])
+        entries = [a[i, j] for i in range(top, bottom) for j in range(left, right)]
+        return self.build(bottom - top, right - left, entries)
 
     def stack(self, rows: Sequence[Value], cols: int) -> Value:
         return self.build(len(rows), cols, [x for r in rows for x in self.table(r)[0]])
@@ -323,6 +323,9 @@ class Gaussian(System):
     def hadamard(self, a: Value, b: Value) -> Value:
         h = self.base.hadamard
         return Pair(h(a.re, b.re) - h(a.im, b.im), h(a.re, b.im) + h(a.im, b.re))
+
+    def part(self, a: Value, top: int, bottom: int, left: int, right: int) -> Value:
+        return Pair(*(self.base.part(x, top, bottom, left, right) for x in a))
 
     def _embedded(self, a: Pair) -> Value:
         """a as a real matrix of twice the size: a ring homomorphism, so inverses and singularity agree."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from typing import Any
 
-from sympy import Basic, Symbol
+from sympy import Basic, Expr, Symbol
 
 from . import terms as tm
 from .affine import Affine, Guards, affine, name, write
@@ -118,7 +118,7 @@ class Atom:
             out |= part.names
         if isinstance(self.data, Basic):
             out |= {s.name for s in tm.free(self.data) if isinstance(s, Symbol)}
-        return frozenset(out)
+        return frozenset(out) | _symbols(*self.shape)
 
     @cached_property
     def height(self) -> int:
@@ -131,15 +131,26 @@ class Atom:
     def subs(self, m: Mapping[str, Affine]) -> Atom:
         if not self.names & m.keys():
             return self
-        data = self.data
-        if isinstance(data, Basic):
-            data = tm.substitute(data, {Symbol(k, integer=True): write(v) for k, v in m.items()})
+        data, shape = self.data, self.shape
+        if isinstance(data, Basic) or _symbols(*shape) & m.keys():
+            written = {Symbol(k, integer=True): write(v) for k, v in m.items()}
+            data = tm.substitute(data, written) if isinstance(data, Basic) else data
+            shape = tuple(tm.substitute(x, written) if isinstance(x, Expr) else x for x in shape)
+        inner = tuple(a.subs(m) for a in self.inner)
+        match self.kind:
+            case "word":
+                return scalar_word(inner)
+            case "trace":
+                inner = cyclic(inner)
+            case "had":
+                inner = tuple(sorted(inner, key=lambda a: a.key))
         return replace(
             self,
             index=tuple(i.subs(m) for i in self.index),
             args=tuple(a.subs(m) for a in self.args),
-            inner=tuple(a.subs(m) for a in self.inner),
+            inner=inner,
             data=data,
+            shape=shape,
         )
 
     def transpose(self) -> Atom:
@@ -163,10 +174,12 @@ class Atom:
 
     def conjugate(self) -> Atom:
         match self.kind:
-            case "pow" | "had" | "word" | "trace":
-                return scalar_word(tuple(a.conjugate() for a in self.inner)) if self.kind == "word" else replace(
-                    self, inner=tuple(a.conjugate() for a in self.inner)
-                )
+            case "word":
+                return scalar_word(tuple(a.conjugate() for a in self.inner))
+            case "trace":
+                return replace(self, inner=cyclic(tuple(a.conjugate() for a in self.inner)))
+            case "pow" | "had" | "row" | "entry" | "column":
+                return replace(self, inner=tuple(a.conjugate() for a in self.inner))
             case "inv" | "exp" | "prod" | "diag" | "expect":
                 return replace(self, args=tuple(a.map(Mono.conjugate) for a in self.args))
             case "integral":
@@ -178,6 +191,11 @@ class Atom:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+@cache
+def _symbols(*shape: Any) -> frozenset[str]:
+    return frozenset(s.name for e in shape if isinstance(e, Expr) for s in e.free_symbols if isinstance(s, Symbol))
 
 
 def plain(x: Basic) -> str:
@@ -291,6 +309,12 @@ def scalar_word(word: tuple[Atom, ...]) -> Atom:
     flipped = tuple(a.transpose() for a in reversed(word))
     chosen = min(word, flipped, key=lambda w: [a.key for a in w])
     return Atom("word", inner=chosen)
+
+
+def cyclic(word: tuple[Atom, ...]) -> tuple[Atom, ...]:
+    """The first of all turns of a word under a trace and of its transpose."""
+    flipped = tuple(a.transpose() for a in reversed(word))
+    return min((w[k:] + w[:k] for w in (word, flipped) for k in range(len(w))), key=lambda w: [a.key for a in w])
 
 
 def split_word(atoms: tuple[Atom, ...]) -> tuple[tuple[tuple[Atom, Affine], ...], tuple[Atom, ...]]:

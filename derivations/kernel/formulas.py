@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from sympy import Basic, Symbol, Tuple
 
@@ -103,7 +103,7 @@ class Iff(Formula):
 class ForAll(Formula):
     """A formula holds for every integer value of the index in lo..hi; hi may be None for no upper end."""
 
-    binds = {1: (0,)}
+    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
     def __new__(cls, body: Formula, i: Symbol, lo: Index, hi: Index | None = None) -> ForAll:
         checked = Sum(Num(0), i, lo, lo if hi is None else hi)

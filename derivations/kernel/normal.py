@@ -16,9 +16,10 @@ from sympy import Expr, Integer, Symbol
 
 from . import terms as tm
 from .affine import Affine, Guards, affine, feasible, implied, name, read, write
-from .algebra import ONE, Atom, Mono, Normal, Poly, collected, fresh_name, guard, merge_scalars, opened, rebound, scale, split_word, times
+from .algebra import ONE, Atom, Mono, Normal, Poly, collected, cyclic, fresh_name, guard, merge_scalars, opened, rebound, scale, split_word, times
 from .calculus import derive
 from .canonical import canonical, function_of, matrix_power, normal, number, unit_of
+from .rewriting import Pattern, rewrite
 from .structure import OutOfRange, entry, ranged, row, simplify_head
 from .terms import Term, free
 
@@ -83,36 +84,39 @@ class Reader:
         self.trace.conditions[f"{kind}{what.key}{sorted(self.facts)}"] = c
 
     def read(self, x: Term) -> Poly:
-        """The polynomial of a term, canonical. Raises Undecided."""
+        """The polynomial of a term, canonical and rewritten by the rules. Raises Undecided."""
         if not feasible(self.facts):
             return []
-        return canonical(self._raw(x), self.facts)
+        p = canonical(self._raw(x), self.facts)
+        for _ in range(64):
+            new = rewrite(p, self._patterns(), self.facts, self.trace.rules) if self.rules else None
+            if new is None:
+                return p
+            p = canonical(new, self.facts)
+        raise Undecided("rewriting did not come to an end")
+
+    def _patterns(self) -> tuple[Pattern, ...]:
+        return tuple(self._pattern(n, r) for n, r in enumerate(self.rules))
+
+    def _pattern(self, n: int, r: Rule) -> Pattern:
+        """A rule's left side is read under its own conditions, without any rule."""
+        p = Reader(r.where | self.facts).read(r.lhs)
+        if len(p) != 1 or p[0][1] != 1 or p[0][0].binders or p[0][0].guards or p[0][0].exponent:
+            raise Undecided(f"{r.label}: its left side {r.lhs} is not a single product")
+        others = replace(self, rules=self.rules[:n] + self.rules[n + 1 :])
+
+        def rhs(binding: dict[str, Affine], known: Guards) -> Poly:
+            chosen = {s: write(binding[s.name]) for s in r.params}
+            return replace(others, facts=known).read(cast(Term, tm.substitute(r.rhs, chosen)))
+
+        return Pattern(r.label, p[0][0], frozenset(s.name for s in r.params), r.where, rhs)
 
     def _raw(self, x: Term) -> Poly:
         x = simplify_head(x, self.facts)
-        rewritten = self._rewrite(x)
-        if rewritten is not None:
-            return rewritten
         method = getattr(self, f"_{type(x).__name__.lower()}", None)
         if method is None:
             raise Undecided(f"no normal form for {type(x).__name__}: {x}")
         return cast("Callable[[Any], Poly]", method)(x)
-
-    # rewriting -----------------------------------------------------------------------------------
-
-    def _rewrite(self, x: Term) -> Poly | None:
-        for n, r in enumerate(self.rules):
-            if type(x) is not type(r.lhs):
-                continue
-            m = match(r.lhs, x, r.params)
-            if m is None or m.keys() != {p.name for p in r.params}:
-                continue
-            if all(implied(self.facts, g.subs(m)) for g in r.where):
-                self.trace.rules.add(r.label)
-                rhs = tm.substitute(r.rhs, {p: write(m[p.name]) for p in r.params})
-                rest = self.rules[:n] + self.rules[n + 1 :]
-                return replace(self, rules=rest)._raw(rhs)
-        return None
 
     # atoms ---------------------------------------------------------------------------------------
 
@@ -481,39 +485,7 @@ def _trace_of_word(word: tuple[Atom, ...], of: Term) -> Poly:
     if cut:
         scalars, _ = split_word(word[cut[0] + 1 :] + word[: cut[0] + 1])
         return [(Mono(scalars=merge_scalars(scalars)), ONE)]
-    flipped = tuple(a.transpose() for a in reversed(word))
-    turns = [w[k:] + w[:k] for w in (word, flipped) for k in range(len(w))]
-    best = min(turns, key=lambda w: [a.key for a in w])
-    return [(Mono(scalars=((Atom("trace", inner=best), UNIT),)), ONE)]
-
-
-def match(pattern: Any, x: Any, params: tuple[Symbol, ...], found: dict[str, Affine] | None = None) -> dict[str, Affine] | None:
-    """The values of the parameters that make the pattern the term, or None."""
-    found = {} if found is None else found
-    if isinstance(pattern, Expr):
-        return _match_index(pattern, x, params, found) if isinstance(x, Expr) else None
-    if not (free(pattern) & set(params)):
-        return found if pattern == x else None
-    if type(pattern) is not type(x) or len(pattern.args) != len(x.args):
-        return None
-    for a, b in zip(pattern.args, x.args, strict=True):
-        if match(a, b, params, found) is None:
-            return None
-    return found
-
-
-def _match_index(pattern: Expr, x: Expr, params: tuple[Symbol, ...], found: dict[str, Affine]) -> dict[str, Affine] | None:
-    p, e = read(pattern).subs(found), read(x)
-    open_names = [s.name for s in params if p.coefficient(s.name)]
-    if not open_names:
-        return found if p == e else None
-    n = open_names[0]
-    c = p.coefficient(n)
-    if len(open_names) > 1 or abs(c) != 1:
-        return None
-    rest = p - name(n).scale(c)
-    found[n] = (e - rest).scale(c)
-    return found
+    return [(Mono(scalars=((Atom("trace", inner=cyclic(word)), UNIT),)), ONE)]
 
 
 __all__ = ["Condition", "OutOfRange", "Reader", "Rule", "Trace", "Undecided", "collected", "entry", "function_of"]

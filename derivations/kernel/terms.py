@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import sympy
 from sympy import Basic, Expr, Integer, Rational, Symbol, Tuple
 from sympy.core.symbol import Str
 
-Index = Expr | int
-Like = Any  # a Term, or a number that lift() turns into one
+Index: TypeAlias = Expr | int
+Like: TypeAlias = Any  # a Term, or a number that lift() turns into one
 
 
 class ShapeError(TypeError):
@@ -66,7 +66,6 @@ class Term(Basic):
 
     # binder position -> positions of the arguments in its scope
     binds: ClassVar[Mapping[int, tuple[int, ...]]] = {}
-    precedence: ClassVar[int] = 100
 
     @property
     def shape(self) -> tuple[Expr, Expr]:
@@ -298,7 +297,6 @@ class Eye(Term):
 class Add(Term):
     """A sum of terms of one shape."""
 
-    precedence = 10
 
     def __new__(cls, *terms: Term) -> Add:
         flat = [t for x in terms for t in (x.args if isinstance(x, Add) else (x,))]
@@ -320,7 +318,6 @@ def _shape(t: Term) -> str:
 class Mul(Term):
     """An ordered product; 1 x 1 factors are scalars and may stand anywhere."""
 
-    precedence = 20
 
     def __new__(cls, *terms: Term) -> Mul:
         # a scalar product stays whole: its factors may not fit between its neighbours
@@ -353,7 +350,6 @@ def _product_shape(factors: Iterable[Term]) -> tuple[Expr, Expr]:
 class Transpose(Term):
     """The transpose, without conjugation."""
 
-    precedence = 40
 
     def __new__(cls, x: Term) -> Transpose:
         return cast(Transpose, Basic.__new__(cls, x))
@@ -373,7 +369,6 @@ class _SameShape(Term):
 class Conj(_SameShape):
     """The entrywise complex conjugate; ``x.H`` is the adjoint."""
 
-    precedence = 40
 
     def __new__(cls, x: Term) -> Conj:
         return cast(Conj, Basic.__new__(cls, x))
@@ -382,7 +377,6 @@ class Conj(_SameShape):
 class Hadamard(_SameShape):
     """The entrywise product of two terms of one shape."""
 
-    precedence = 20
 
     def __new__(cls, a: Term, b: Term) -> Hadamard:
         if not (same(a.rows, b.rows) and same(a.cols, b.cols)):
@@ -413,7 +407,6 @@ def _square(x: Term, what: str) -> Term:
 class Power(_SameShape):
     """An integer power with a symbolic exponent; a negative one needs an inverse to exist."""
 
-    precedence = 40
 
     def __new__(cls, x: Term, exponent: Index) -> Power:
         return cast(Power, Basic.__new__(cls, _square(x, "a power"), _ix(exponent)))
@@ -422,7 +415,6 @@ class Power(_SameShape):
 class Inverse(_SameShape):
     """The inverse of a square matrix, the reciprocal of a scalar."""
 
-    precedence = 40
 
     def __new__(cls, x: Term) -> Inverse:
         return cast(Inverse, Basic.__new__(cls, _square(x, "an inverse")))
@@ -506,7 +498,7 @@ def indicator(cond: Cond) -> Term:
 class _Ranged(_SameShape):
     """A body with a bound index that runs over lo..hi."""
 
-    binds = {1: (0,)}
+    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
     def __new__(cls, body: Term, i: Symbol, lo: Index, hi: Index) -> _Ranged:
         if not isinstance(i, Symbol):
@@ -524,14 +516,12 @@ class _Ranged(_SameShape):
 class Sum(_Ranged):
     """The sum of a body over an index range."""
 
-    precedence = 15
 
 
 class Prod(Term):
     """The ordered product of square matrices over lo..hi: index increasing from left to right, or decreasing."""
 
-    binds = {1: (0,)}
-    precedence = 15
+    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
     def __new__(cls, body: Term, i: Symbol, lo: Index, hi: Index, decreasing: Any = False) -> Prod:
         _square(body, "an ordered product")
@@ -550,7 +540,7 @@ class Prod(Term):
 class Stack(Term):
     """The matrix whose row i is the body, i = lo..hi."""
 
-    binds = {1: (0,)}
+    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
     def __new__(cls, body: Term, i: Symbol, lo: Index, hi: Index) -> Stack:
         if body.rows != 1:
@@ -570,7 +560,6 @@ def entries(entry: Term, i: Symbol, i_range: tuple[Index, Index], j: Symbol, j_r
 class Row(Term):
     """Row i of a matrix."""
 
-    precedence = 50
 
     def __new__(cls, x: Term, i: Index) -> Row:
         return cast(Row, Basic.__new__(cls, x, _ix(i)))
@@ -583,7 +572,6 @@ class Row(Term):
 class Entry(_Scalar):
     """The entry in row i and column j."""
 
-    precedence = 50
 
     def __new__(cls, x: Term, i: Index, j: Index) -> Entry:
         return cast(Entry, Basic.__new__(cls, x, _ix(i), _ix(j)))
@@ -592,7 +580,6 @@ class Entry(_Scalar):
 class Rows(Term):
     """Rows lo..hi of a matrix, numbered as they were: the prefix X_{1:t} is Rows(X, 1, t)."""
 
-    precedence = 50
 
     def __new__(cls, x: Term, lo: Index, hi: Index) -> Rows:
         return cast(Rows, Basic.__new__(cls, x, _ix(lo), _ix(hi)))
@@ -650,10 +637,20 @@ class Apply(Term):
         return str(self.args[4])
 
 
+PRIME = "ʹ"  # reserved for the names that a recursion binds
+
+
+@cache
+def _depth(step: Basic) -> int:
+    """One more than the deepest nesting of recursions inside."""
+    inner = max((_depth(a) for a in step.args), default=1)
+    return max(inner, 1 + _depth(step.args[6])) if isinstance(step, Rec) else inner
+
+
 class Rec(Term):
     """A member of a family defined by recursion: ``init`` at index ``start``, ``step(t, previous)`` at t > start."""
 
-    binds = {2: (6,), 3: (6,)}
+    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {2: (6,), 3: (6,)}
 
     def __new__(
         cls, name: str | Str, at: Index, t: Symbol, prev: Var, start: Index, init: Term, step: Term
@@ -663,6 +660,11 @@ class Rec(Term):
         for x, what in ((prev, "previous state"), (step, "step")):
             if not (same(x.rows, init.rows) and same(x.cols, init.cols)):
                 raise ShapeError(f"the {what} of {name} is {_shape(x)}, but its initial value is {_shape(init)}")
+        # one spelling for equal recursions: bound names depend on the depth of nesting alone
+        mark = PRIME * _depth(step)
+        own_t, own_prev = index(f"t{mark}"), Var(f"{name}{mark}", (), *init.shape, prev.field)
+        step = substitute(step, {t: own_t, prev: own_prev})
+        t, prev = own_t, own_prev
         return cast(Rec, Basic.__new__(cls, Str(str(name)), _ix(at), t, prev, _ix(start), init, step))
 
     @property
@@ -716,8 +718,7 @@ def recurrence(
 class Integral(_SameShape):
     """The integral of a body over a scalar variable from lo to hi."""
 
-    binds = {1: (0,)}
-    precedence = 15
+    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
     def __new__(cls, body: Term, s: Var, lo: Like, hi: Like) -> Integral:
         return cast(Integral, Basic.__new__(cls, body, _real_variable(s), lift(lo), lift(hi)))
@@ -732,7 +733,6 @@ def _real_variable(s: Term) -> Term:
 class Deriv(_SameShape):
     """The derivative of a body by the scalar variable s, as a function of s."""
 
-    precedence = 15
 
     def __new__(cls, body: Term, s: Var) -> Deriv:
         return cast(Deriv, Basic.__new__(cls, body, _real_variable(s)))
@@ -741,7 +741,7 @@ class Deriv(_SameShape):
 class At(_SameShape):
     """The value of a body at s = value."""
 
-    binds = {1: (0,)}
+    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
     def __new__(cls, body: Term, s: Var, value: Like) -> At:
         return cast(At, Basic.__new__(cls, body, _real_variable(s), lift(value)))

@@ -1,0 +1,63 @@
+"""The closed list of textbook theorems that a proof may assume, each as a statement that the second engine checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .formulas import Equation, Statement
+from .terms import Apply, Deriv, Exp, Integral, indices, matrix, scalar
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A theorem of analysis: its name, what it says, where it stands, and an instance of it as a statement."""
+
+    name: str
+    title: str
+    source: str
+    statement: Statement
+
+
+_n = indices("n")[0]
+_t, _s = scalar("t"), scalar("s")
+_F = matrix("F", _n, _n)
+
+
+def _y(at: object) -> Apply:
+    return Apply("y", (at,), _n, 1)  # type: ignore[arg-type]
+
+
+ASSUMED = {
+    t.name: t
+    for t in (
+        Theorem(
+            "leibniz-rule",
+            "d/dt of an integral from 0 to t of f is f at t, plus the integral of df/dt",
+            "Rudin, Principles of Mathematical Analysis, 3rd ed., Theorems 6.20 and 9.42",
+            Statement(
+                Equation(
+                    Deriv(Integral(Exp((_t - _s) * _F) * _y(_s), _s, 0, _t), _t),
+                    _y(_t) + Integral(_F * Exp((_t - _s) * _F) * _y(_s), _s, 0, _t),
+                )
+            ),
+        ),
+        Theorem(
+            "zero-derivative",
+            "a function with derivative 0 is constant: y(t) = y(0) + the integral of its derivative",
+            "Rudin, Principles of Mathematical Analysis, 3rd ed., Theorems 5.11 and 6.21",
+            Statement(Equation(_y(_t), _y(0 * _t) + Integral(Deriv(_y(_s), _s), _s, 0, _t))),
+        ),
+        Theorem(
+            "ode-uniqueness",
+            "a linear equation dx/dt = F x + g with continuous g has one solution with a given initial value",
+            "Coddington and Levinson, Theory of Ordinary Differential Equations, chapter 3, section 1",
+            Statement(
+                Equation(
+                    _y(_t),
+                    Exp(_t * _F) * _y(0 * _t)
+                    + Integral(Exp((_t - _s) * _F) * (Deriv(_y(_s), _s) - _F * _y(_s)), _s, 0, _t),
+                )
+            ),
+        ),
+    )
+}

@@ -1,0 +1,52 @@
+"""Proofs as values: each obligation with what discharged it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_KEY = object()
+
+
+class Unproved(ValueError):
+    """A proof script does not prove its goal; the message says which obligation stays open."""
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """One thing that had to be shown: its text, how it was discharged, and by which equations."""
+
+    title: str
+    text: str
+    latex: str
+    method: str
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A proved statement. Only ``prove`` of this package makes one.
+
+    ``used`` names the assumptions that some obligation needed, ``lemmas`` the claims, ``assumed`` the textbook
+    theorems.
+    """
+
+    method: str
+    obligations: tuple[Obligation, ...]
+    used: frozenset[str]
+    lemmas: frozenset[str]
+    assumed: frozenset[str]
+    key: object = None
+
+    def __post_init__(self) -> None:
+        if self.key is not _KEY:
+            raise TypeError("a Proof is made by the kernel's prove(), not by hand")
+
+
+def _seal(
+    method: str,
+    obligations: tuple[Obligation, ...],
+    used: frozenset[str],
+    lemmas: frozenset[str],
+    assumed: frozenset[str],
+) -> Proof:
+    return Proof(method, obligations, used, lemmas, assumed, _KEY)

@@ -1,0 +1,524 @@
+"""The prover: scripts in, proofs out. Every method of the allow-list is one function here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from sympy import Basic, Expr, Symbol
+
+from . import scripts as sc
+from . import terms as tm
+from .affine import Guards, feasible, implied, read
+from .algebra import Poly, scale
+from .assumed import ASSUMED
+from .fingerprint import canonical
+from .formulas import And, Assumption, Equation, ForAll, Formula, Iff, Implies, Less, LessEqual, Statement
+from .instances import instantiate
+from .normal import Reader, Rule, Trace, conditions_of
+from .printing import latex, text
+from .proof import Obligation, Proof, Unproved, _seal
+from .signs import Fact, Signs, read_fact
+from .structure import ranged
+from .terms import Term, substitute
+from .zero import residue
+
+Library = Callable[[str], Statement]  # a claim's statement, once it is proved; raises Unproved otherwise
+
+
+@dataclass
+class Ledger:
+    """What a proof has relied on so far."""
+
+    obligations: list[Obligation] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    lemmas: set[str] = field(default_factory=set)
+    assumed: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A formula to show from index facts, assumptions and, inside an induction, its hypothesis."""
+
+    formula: Formula
+    facts: Guards
+    assumptions: tuple[Assumption, ...]
+    library: Library
+    ledger: Ledger
+    hypothesis: tuple[Rule, ...] = ()
+    unfolded: tuple[Rule, ...] = ()
+    title: str = ""
+
+    def under(self, guards: Guards) -> Goal:
+        return replace(self, facts=self.facts | guards)
+
+
+def prove(statement: Statement, script: sc.Script, library: Library) -> Proof:
+    """Run a script on a statement. Raises Unproved where an obligation stays open."""
+    well_formed(statement)
+    ledger = Ledger()
+    facts = frozenset(conditions_of(statement.where))
+    goal = Goal(statement.conclusion, facts, statement.assumptions, library, ledger)
+    _run(goal, script)
+    return _seal(
+        type(script).__name__.lower(),
+        tuple(ledger.obligations),
+        frozenset(ledger.used),
+        frozenset(ledger.lemmas),
+        frozenset(ledger.assumed),
+    )
+
+
+def well_formed(statement: Statement) -> None:
+    """Names are ours to reserve, a family has one shape of index, assumption names differ, nothing is trivial."""
+    arity: dict[str, int] = {}
+    parts: list[Basic] = [statement.conclusion, statement.where, *[a.formula for a in statement.assumptions]]
+    for node in (n for p in parts for n in tm.walk(p)):
+        if isinstance(node, tm.Var) and arity.setdefault(node.name, len(node.indices)) != len(node.indices):
+            raise Unproved(f"the family {node.name} is used with {arity[node.name]} and {len(node.indices)} indices")
+        label = node.name if isinstance(node, (tm.Var, Symbol, tm.Rec, tm.Apply)) else ""
+        if "#" in label or "$" in label:
+            raise Unproved(f"the name {label} is reserved: names contain neither # nor $")
+    for p in parts:
+        if any(tm.PRIME in str(name) for name in tm.free(p)):
+            raise Unproved(f"the name {tm.PRIME} is reserved for what a recursion binds")
+    names = [a.name for a in statement.assumptions]
+    if len(set(names)) != len(names):
+        raise Unproved(f"two assumptions have one name: {names}")
+    if is_trivial(statement.conclusion):
+        raise Unproved(f"trivial: both sides of {text(statement.conclusion)} are the same term")
+
+
+def is_trivial(f: Formula) -> bool:
+    """Whether every equation of a formula has one and the same term on both sides."""
+    match f:
+        case Equation():
+            return bool(f.lhs == f.rhs)
+        case And() | Iff():
+            return all(is_trivial(cast(Formula, p)) for p in f.args)
+        case Implies():
+            return f.args[0] == f.args[1] or is_trivial(cast(Formula, f.args[1]))
+        case ForAll():
+            return is_trivial(cast(Formula, f.args[0]))
+    return False
+
+
+def _run(goal: Goal, script: sc.Script) -> None:
+    methods: dict[type, Callable[[Goal, Any], None]] = {
+        sc.Direct: _direct, sc.Chain: _chain, sc.Induction: _induction, sc.Rowwise: _rowwise,
+        sc.Blockwise: _blockwise, sc.Cases: _cases, sc.Each: _each, sc.Both: _both, sc.Suppose: _suppose,
+        sc.ForEach: _for_each, sc.Sign: _sign, sc.Contradiction: _contradiction, sc.Ode: _ode,
+        sc.UniqueInverse: _unique_inverse,
+    }  # fmt: skip
+    if type(script) not in methods:
+        raise Unproved(f"{type(script).__name__} is not on the list of proof methods")
+    methods[type(script)](goal, script)
+
+
+# equations ---------------------------------------------------------------------------------------
+
+
+def _equation(goal: Goal) -> Equation:
+    if not isinstance(goal.formula, Equation):
+        raise Unproved(f"this method proves equations, not {text(goal.formula)}")
+    return goal.formula
+
+
+def _direct(goal: Goal, script: sc.Direct) -> None:
+    e = _equation(goal)
+    _equal(goal, e.lhs, e.rhs, script.by, script.note or goal.title)
+
+
+def _chain(goal: Goal, script: sc.Chain) -> None:
+    e = _equation(goal)
+    term = e.lhs
+    for link in script.links:
+        _equal(goal, term, link.term, link.by, link.note or goal.title)
+        term = link.term
+    _equal(goal, term, e.rhs, script.by, script.note or goal.title)
+
+
+def _equal(goal: Goal, a: Term, b: Term, by: tuple[sc.Reason, ...], title: str) -> None:
+    """The one place where an equation is accepted: its difference has no residue and its conditions hold."""
+    Equation(a, b)
+    if not feasible(goal.facts):
+        _record(goal, title, Equation(a, b), "no such indices", ())
+        return
+    reader, extra = _reader(goal, by)
+    left = residue(reader.read(a) + scale(reader.read(b), -1) + extra(reader), goal.facts)
+    if left:
+        raise Unproved(f"{title or 'normal form'}: {text(Equation(a, b))} leaves {_shown(left)}")
+    _conditions(goal, reader.trace)
+    _note_rules(goal, reader.trace)
+    labels = tuple(sorted(reader.trace.rules | {_label(r.equation) for r in by if isinstance(r, sc.Using)}))
+    _record(goal, title, Equation(a, b), "normal form", labels)
+
+
+def _shown(left: Poly) -> str:
+    return " + ".join(f"{c}*{m.key}" for m, c in left[:3]) + (" + ..." if len(left) > 3 else "")
+
+
+def _record(goal: Goal, title: str, f: Formula, method: str, by: tuple[str, ...]) -> None:
+    goal.ledger.obligations.append(Obligation(title, text(f), latex(f), method, by))
+
+
+def _reader(goal: Goal, by: tuple[sc.Reason, ...]) -> tuple[Reader, Callable[[Reader], Poly]]:
+    rules = [r for reason in by if not isinstance(reason, sc.Using) for r in _rules(goal, reason)]
+    reader = Reader(goal.facts, (*goal.unfolded, *rules))
+    certificates = [reason for reason in by if isinstance(reason, sc.Using)]
+
+    def extra(r: Reader) -> Poly:
+        out: Poly = []
+        plain = replace(r, rules=())
+        for c in certificates:
+            for rule in _rules(goal, c.equation):
+                if rule.params:
+                    raise Unproved(f"Using({rule.label}) needs values for {[p.name for p in rule.params]}")
+                if not all(implied(goal.facts, g) for g in rule.where):
+                    raise Unproved(f"the conditions of {rule.label} do not hold here")
+                term = tm.Mul(tm.lift(c.left), rule.lhs - rule.rhs, tm.lift(c.right))
+                out += scale(plain.read(term), -1)
+                _cite(goal, rule.label)
+        return out
+
+    return reader, extra
+
+
+def _label(r: sc.Reason) -> str:
+    match r:
+        case sc.Unfold():
+            return f"definition of {r.member.name}"
+        case sc.Given():
+            return f"assumption: {r.name}"
+        case sc.Hypothesis():
+            return "induction hypothesis"
+        case sc.Lemma():
+            return f"lemma: {r.claim}"
+        case sc.Using():
+            return _label(r.equation)
+
+
+def _cite(goal: Goal, label: str) -> None:
+    kind, _, name = label.partition(": ")
+    if kind == "assumption":
+        goal.ledger.used.add(name)
+    if kind == "lemma":
+        goal.ledger.lemmas.add(name)
+
+
+def _note_rules(goal: Goal, trace: Trace) -> None:
+    for label in trace.rules:
+        _cite(goal, label)
+    for theorem in trace.assumed:
+        _assume(goal, theorem)
+
+
+def _assume(goal: Goal, theorem: str) -> None:
+    if theorem not in ASSUMED:
+        raise Unproved(f"{theorem} is not on the closed list of assumed theorems")
+    goal.ledger.assumed.add(theorem)
+
+
+def _rules(goal: Goal, reason: sc.Reason) -> tuple[Rule, ...]:
+    match reason:
+        case sc.Unfold():
+            return (_unfolding(reason.member, goal.facts),)
+        case sc.Hypothesis():
+            if not goal.hypothesis:
+                raise Unproved("there is no induction hypothesis here")
+            return goal.hypothesis
+        case sc.Given():
+            found = [a for a in goal.assumptions if a.name == reason.name]
+            if not found:
+                raise Unproved(f"no assumption is named {reason.name!r}: there are {[a.name for a in goal.assumptions]}")
+            return _as_rules(found[0].formula, _label(reason), reason.at, frozenset())
+        case sc.Lemma():
+            return _lemma(goal, reason)
+    raise Unproved(f"{reason!r} is no equation")
+
+
+def _unfolding(member: tm.Rec, facts: Guards) -> Rule:
+    if not implied(facts, read(member.at) - read(member.start) - 1):
+        raise Unproved(f"{member} has no predecessor: {member.at} > {member.start} is not known here")
+    previous = member.moved(member.at - 1)
+    return Rule(f"definition of {member.name}", member, member.step_at(member.at, previous))
+
+
+def _as_rules(f: Formula, label: str, at: Mapping[Symbol, Any], where: Guards) -> tuple[Rule, ...]:
+    params: list[Symbol] = []
+    while isinstance(f, ForAll):
+        body, i, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", f.args)
+        where |= {read(i - lo)} | ({read(cast(Expr, hi.args[0]) - i)} if hi.args else set())
+        params.append(i)
+        f = body
+    if not isinstance(f, Equation):
+        raise Unproved(f"{label} is no equation: {text(f)}")
+    fixed = {p: v for p, v in at.items() if p in params}
+    if len(fixed) != len(at):
+        raise Unproved(f"{label} holds for all {[p.name for p in params]}: it has no {set(at) - set(params)} to fix")
+    left = tuple(p for p in params if p not in fixed)
+    names = {p.name: read(tm._ix(v)) for p, v in fixed.items()}
+    guards = frozenset(g.subs(names) for g in where)
+    return (Rule(label, substitute(f.lhs, fixed), substitute(f.rhs, fixed), left, guards),)
+
+
+def _lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
+    statement = instantiate(goal.library(reason.claim), reason.families)
+    here = {canonical(a.formula): a.name for a in goal.assumptions}
+    for a in statement.assumptions:
+        if canonical(a.formula) not in here:
+            raise Unproved(f"{reason.claim} assumes {a.name}, which is not assumed here: {text(a.formula)}")
+        goal.ledger.used.add(here[canonical(a.formula)])
+    f: Formula = statement.conclusion
+    if isinstance(f, And):
+        f = cast(Formula, f.args[reason.part])
+    if isinstance(f, Equation) and reason.reverse:
+        f = Equation(f.rhs, f.lhs)
+    params = sorted({s for e in statement.where.args for s in e.free_symbols}, key=lambda s: s.name)
+    spoken = tm.free(f)
+    for p in params:
+        f = ForAll(f, p, 0) if p in spoken else f
+    (rule,) = _as_rules(f, _label(reason), {p: v for p, v in reason.at.items()}, frozenset())
+    fixed = {p.name: read(tm._ix(v)) for p, v in reason.at.items()}
+    where = frozenset(g.subs(fixed) for g in conditions_of(statement.where))
+    return (replace(rule, where=where),)
+
+
+def _conditions(goal: Goal, trace: Trace) -> None:
+    """Every inverse, logarithm and root that was read must exist."""
+    signs = _signs(goal)
+    for c in trace.conditions.values():
+        if feasible(c.facts) and not signs.holds(c):
+            raise Unproved(f"{c.text} is not known to be {c.kind} here")
+    goal.ledger.used |= signs.used
+
+
+def _signs(goal: Goal) -> Signs:
+    facts: list[Fact] = []
+    for a in goal.assumptions:
+        parts = a.formula.args if isinstance(a.formula, And) else (a.formula,)
+        facts += [f for p in parts for f in read_fact(a.name, cast(Formula, p), Reader(goal.facts))]
+    return Signs(tuple(facts), goal.facts, set())
+
+
+# structure ---------------------------------------------------------------------------------------
+
+
+def _induction(goal: Goal, script: sc.Induction) -> None:
+    on, start = script.on, read(tm._ix(script.start))
+    if not implied(goal.facts, read(on) - start):
+        raise Unproved(f"induction on {on} from {script.start}: {on} >= {script.start} is not a condition of the goal")
+    for a in goal.assumptions:
+        if on in tm.free(a.formula):
+            raise Unproved(f"induction on {on}: the assumption {a.name} speaks of it")
+    for k in range(script.order):
+        at = {on: script.start + k}
+        base = _moved(goal, at, f"base case {on} = {script.start + k}")
+        base = replace(base, unfolded=base.unfolded + _unfoldings(base, k > 0))
+        _run(base, script.base)
+    # the step shows the claim at on + order from those at on, ..., on + order - 1
+    ahead = _moved(goal, {on: on + script.order}, f"step {on} to {on + script.order}")
+    ahead = ahead.under(frozenset({read(on) - start}))
+    hypotheses = tuple(r for k in range(script.order) for r in _hypothesis(goal, on, k))
+    ahead = replace(ahead, hypothesis=hypotheses, unfolded=ahead.unfolded + _unfoldings(ahead, True))
+    _run(ahead, script.step)
+
+
+def _moved(goal: Goal, at: Mapping[Symbol, Any], title: str) -> Goal:
+    names = {p.name: read(tm._ix(v)) for p, v in at.items()}
+    facts = frozenset(g.subs(names) for g in goal.facts)
+    return replace(goal, formula=substitute(goal.formula, at), facts=facts, title=title)
+
+
+def _hypothesis(goal: Goal, on: Symbol, k: int) -> tuple[Rule, ...]:
+    f = substitute(goal.formula, {on: on + k})
+    facts = frozenset(g.subs({on.name: read(on + k)}) for g in goal.facts)
+    parts = f.args if isinstance(f, And) else (f,)
+    return tuple(r for p in parts for r in _as_rules(cast(Formula, p), "induction hypothesis", {}, facts))
+
+
+def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
+    """The definitions of the recursions that occur in the goal, where they have a predecessor."""
+    found: list[tm.Rec] = []
+    for node in tm.walk(goal.formula):
+        bound = isinstance(node, tm.Rec) and not tm.free(node) <= tm.free(goal.formula)
+        if step and isinstance(node, tm.Rec) and not bound and node not in found:
+            if implied(goal.facts, read(node.at) - read(node.start) - 1):
+                found.append(node)
+    return tuple(_unfolding(m, goal.facts) for m in found)
+
+
+def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
+    e = _equation(goal)
+    span = ranged(e.lhs) or ranged(e.rhs)
+    if span is None:
+        raise Unproved(f"{text(e)} has no time axis along its rows")
+    i = script.i
+    if i in tm.free(goal.formula) or any(i.name in g.names for g in goal.facts):
+        raise Unproved(f"the generic row {i} is not generic: it occurs in the goal")
+    lo, hi = span
+    rows = replace(goal, formula=Equation(tm.Row(e.lhs, i), tm.Row(e.rhs, i)), title=f"row {i}")
+    _run(rows.under(frozenset({read(i - lo), read(hi - i)})), script.script)
+
+
+def _blockwise(goal: Goal, script: sc.Blockwise) -> None:
+    from .blocks import grid
+
+    e = _equation(goal)
+    left, right = grid(e.lhs), grid(e.rhs)
+    if [[b.shape for b in r] for r in left] != [[b.shape for b in r] for r in right]:
+        raise Unproved(f"the blocks of the two sides of {text(e)} do not correspond")
+    for n, (r, s) in enumerate(zip(left, right, strict=True)):
+        for k, (a, b) in enumerate(zip(r, s, strict=True)):
+            part = replace(goal, formula=Equation(a, b), title=f"block ({n + 1}, {k + 1})")
+            _run(part, script.scripts.get((n, k), sc.Direct(script.by)))
+
+
+def _cases(goal: Goal, script: sc.Cases) -> None:
+    regions = [frozenset(conditions_of(c)) for c, _ in script.cases]
+    if not _covered(goal.facts, regions):
+        raise Unproved("the cases do not cover every value of the indices")
+    for guards, (cond, inner) in zip(regions, script.cases, strict=True):
+        _run(replace(goal.under(guards), title=f"case {text(cond)}"), inner)
+
+
+def _covered(facts: Guards, regions: list[Guards]) -> bool:
+    """Whether the regions cover everything that the facts allow."""
+    if not feasible(facts):
+        return True
+    if not regions:
+        return False
+    return all(_covered(facts | {-g - 1}, regions[1:]) for g in regions[0])
+
+
+def _each(goal: Goal, script: sc.Each) -> None:
+    if not isinstance(goal.formula, And) or len(goal.formula.args) != len(script.scripts):
+        raise Unproved(f"Each proves a conjunction of {len(script.scripts)} parts, not {text(goal.formula)}")
+    for part, inner in zip(goal.formula.args, script.scripts, strict=True):
+        _run(replace(goal, formula=cast(Formula, part)), inner)
+
+
+def _both(goal: Goal, script: sc.Both) -> None:
+    if not isinstance(goal.formula, Iff):
+        raise Unproved(f"Both proves an equivalence, not {text(goal.formula)}")
+    a, b = cast("tuple[Formula, Formula]", goal.formula.args)
+    _run(replace(_supposing(goal, a), formula=b, title="forward"), script.forward)
+    _run(replace(_supposing(goal, b), formula=a, title="backward"), script.backward)
+
+
+def _supposing(goal: Goal, premise: Formula) -> Goal:
+    parts = premise.args if isinstance(premise, And) else (premise,)
+    names = ["premise"] if len(parts) == 1 else [f"premise {n + 1}" for n in range(len(parts))]
+    new = tuple(Assumption(n, cast(Formula, p)) for n, p in zip(names, parts, strict=True))
+    if {a.name for a in goal.assumptions} & set(names):
+        raise Unproved("a premise is already supposed here")
+    return replace(goal, assumptions=goal.assumptions + new)
+
+
+def _suppose(goal: Goal, script: sc.Suppose) -> None:
+    if not isinstance(goal.formula, Implies):
+        raise Unproved(f"Suppose proves an implication, not {text(goal.formula)}")
+    a, b = cast("tuple[Formula, Formula]", goal.formula.args)
+    _run(replace(_supposing(goal, a), formula=b), script.script)
+
+
+def _for_each(goal: Goal, script: sc.ForEach) -> None:
+    if not isinstance(goal.formula, ForAll):
+        raise Unproved(f"ForEach proves a quantified formula, not {text(goal.formula)}")
+    body, i, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", goal.formula.args)
+    taken = any(i.name in g.names for g in goal.facts) or any(i in tm.free(a.formula) for a in goal.assumptions)
+    if taken:
+        raise Unproved(f"the quantified index {i} is already in use")
+    guards = {read(i - lo)} | ({read(cast(Expr, hi.args[0]) - i)} if hi.args else set())
+    _run(replace(goal, formula=body).under(frozenset(guards)), script.script)
+
+
+# order -------------------------------------------------------------------------------------------
+
+
+def _sign(goal: Goal, script: sc.Sign) -> None:
+    f = goal.formula
+    if not isinstance(f, (Less, LessEqual)):
+        raise Unproved(f"a sign certificate proves an inequality, not {text(f)}")
+    _certify_sign(goal, f.rhs - f.lhs, script.parts, isinstance(f, Less), script.by)
+    _record(goal, goal.title, f, "sign certificate", ())
+
+
+def _certify_sign(
+    goal: Goal, gap: Term, parts: tuple[sc.Product, ...], strict: bool, by: tuple[sc.Reason, ...] = ()
+) -> None:
+    reader, extra = _reader(goal, by)
+    signs = _signs(goal)
+    if not parts:
+        n = reader.normal(gap)
+        if not (signs.positive(n) if strict else signs.nonneg(n)):
+            raise Unproved(f"{text(gap)} is not a sum of products of terms known to be non-negative")
+    else:
+        total: Poly = reader.read(gap) + extra(reader)
+        positive = False
+        for p in parts:
+            factors = [reader.normal(tm.lift(x)) for x in p.factors]
+            bad = next((x for x, n in zip(p.factors, factors, strict=True) if not signs.nonneg(n)), None)
+            if bad is not None or p.coefficient <= 0:
+                raise Unproved(f"the certificate's factor {bad} is not known to be non-negative")
+            positive |= all(signs.positive(n) for n in factors)
+            product = reader.read(tm.Mul(tm.Num(1), *[tm.lift(x) for x in p.factors]))
+            total = total + scale(product, -p.coefficient)
+        left = residue(total, goal.facts)
+        if left:
+            raise Unproved(f"the certificate of {text(gap)} leaves {_shown(left)}")
+        if strict and not positive:
+            raise Unproved(f"{text(gap)} is not known to be positive: no product of the certificate is")
+    _conditions(goal, reader.trace)
+    _note_rules(goal, reader.trace)
+    goal.ledger.used |= signs.used - {"premise"}
+
+
+def _contradiction(goal: Goal, script: sc.Contradiction) -> None:
+    """Suppose the goal fails; then the named strict assumption would fail too."""
+    f = goal.formula
+    if not isinstance(f, (Less, LessEqual)):
+        raise Unproved(f"Contradiction proves an inequality, not {text(f)}")
+    found = [a for a in goal.assumptions if a.name == script.against]
+    if not found or not isinstance(found[0].formula, (Less, LessEqual)):
+        raise Unproved(f"no inequality is assumed under the name {script.against!r}")
+    negation = LessEqual(f.rhs, f.lhs) if isinstance(f, Less) else Less(f.rhs, f.lhs)
+    denied = found[0].formula
+    others = tuple(a for a in goal.assumptions if a is not found[0])
+    inner = replace(goal, assumptions=(*others, Assumption("negation", negation)))
+    strict = isinstance(denied, LessEqual)
+    _certify_sign(inner, denied.lhs - denied.rhs, script.parts, strict)
+    goal.ledger.used.discard("negation")
+    goal.ledger.used.add(script.against)
+    _record(goal, goal.title, f, "sign certificate, by contradiction", (f"assumption: {script.against}",))
+
+
+# analysis ----------------------------------------------------------------------------------------
+
+
+def _ode(goal: Goal, script: sc.Ode) -> None:
+    e = _equation(goal)
+    s = script.s
+    for a in goal.assumptions:
+        if s in tm.free(a.formula):
+            raise Unproved(f"the variable {s} is not free to vary: the assumption {a.name} speaks of it")
+    gap = e.lhs - e.rhs
+    zero = tm.Zero(*gap.shape)
+    growth = zero if script.matrix is None else script.matrix * gap
+    if s in tm.free(tm.lift(script.start)):
+        raise Unproved(f"the starting value {script.start} depends on {s}")
+    _equal(goal, tm.Deriv(gap, s) - growth, zero, script.by, f"the same equation in {s}")
+    _equal(goal, tm.At(gap, s, script.start), zero, script.by, f"the same value at {s} = {script.start}")
+    _assume(goal, "zero-derivative" if script.matrix is None else "ode-uniqueness")
+
+
+def _unique_inverse(goal: Goal, script: sc.UniqueInverse) -> None:
+    e = _equation(goal)
+    if not isinstance(e.lhs, tm.Inverse):
+        raise Unproved(f"the left side is the inverse to be found, not {e.lhs}")
+    m = cast(Term, e.lhs.args[0])
+    reader = Reader(goal.facts)
+    reader.read(e.lhs)
+    _conditions(goal, reader.trace)
+    _equal(goal, m * e.rhs, tm.Eye(m.rows), script.by, "the product is the identity")

@@ -1,0 +1,205 @@
+"""Proof scripts: what an author writes. They are data; only ``prove.py`` turns them into proofs.
+
+Justifications (``by=``) name equations that rewrite on the way; everything else is decided by the normal form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sympy import Symbol
+
+from .terms import Cond, Like, Rec, Term, Var
+
+
+@dataclass(frozen=True)
+class Unfold:
+    """The recursion's own update at this member: ``H_t = step(t, H_{t-1})``."""
+
+    member: Rec
+
+
+@dataclass(frozen=True)
+class Given:
+    """An assumption that is an equation; ``at`` fixes indices that it holds for all values of."""
+
+    name: str
+    at: Mapping[Symbol, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """The induction hypothesis."""
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """The statement of another claim.
+
+    ``at`` fixes its indices, ``families`` puts terms for its families: ``{"A": ((t,), term)}``; ``part`` picks a
+    conjunct. Its conditions on indices are checked where it is used, its assumptions must be assumptions here.
+    """
+
+    claim: str
+    part: int = 0
+    at: Mapping[Symbol, Any] = field(default_factory=dict)
+    families: Mapping[str, tuple[tuple[Symbol, ...], Term]] = field(default_factory=dict)
+    reverse: bool = False
+
+
+@dataclass(frozen=True)
+class Using:
+    """Add ``left (l - r) right`` for an equation l = r: a certificate instead of a rewriting."""
+
+    equation: Given | Hypothesis | Lemma | Unfold
+    left: Like = 1
+    right: Like = 1
+
+
+Reason: TypeAlias = Unfold | Given | Hypothesis | Lemma | Using
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Both sides have the same normal form, after rewriting by the given equations."""
+
+    by: tuple[Reason, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """The next term of a chain of equalities, and why it equals the one before."""
+
+    term: Term
+    by: tuple[Reason, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """From the left side through the links to the right side, which the last step reaches by ``by``."""
+
+    links: tuple[Link, ...]
+    by: tuple[Reason, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Induction:
+    """On an index from ``start``: the base case, then from ``on`` to ``on + 1``.
+
+    Recursions that occur at ``on + 1`` are unfolded once; the hypothesis is there as ``Hypothesis()``, and is used
+    by itself where the step is a bare ``Direct()``. ``order`` predecessors need as many base cases.
+    """
+
+    on: Symbol
+    base: Script = Direct()
+    step: Script = Direct((Hypothesis(),))
+    start: Any = 0
+    order: int = 1
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """Two matrices with a time axis are equal when their generic row ``i`` is."""
+
+    i: Symbol
+    script: Script = Direct()
+
+
+@dataclass(frozen=True)
+class Blockwise:
+    """Two block matrices are equal when their blocks are."""
+
+    scripts: Mapping[tuple[int, int], Script] = field(default_factory=dict)
+    by: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The conditions cover every value of the indices; each case is proved on its own."""
+
+    cases: tuple[tuple[Cond, Script], ...]
+
+
+@dataclass(frozen=True)
+class Each:
+    """The parts of a conjunction, in order."""
+
+    scripts: tuple[Script, ...]
+
+
+@dataclass(frozen=True)
+class Both:
+    """The two directions of an equivalence; each side's premise is the assumption ``premise``."""
+
+    forward: Script
+    backward: Script
+
+
+@dataclass(frozen=True)
+class Suppose:
+    """The premise of an implication becomes the assumption ``premise``."""
+
+    script: Script
+
+
+@dataclass(frozen=True)
+class ForEach:
+    """The index of a quantified formula becomes a free index in its range."""
+
+    script: Script
+
+
+@dataclass(frozen=True)
+class Product:
+    """``coefficient`` times factors, each known to be non-negative."""
+
+    factors: tuple[Like, ...]
+    coefficient: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class Sign:
+    """a <= b because b - a is a sum of products of non-negative terms; without parts, its normal form is one.
+
+    For a strict inequality one of the products must be positive.
+    """
+
+    parts: tuple[Product, ...] = ()
+    by: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """The negation of an inequality would give the opposite of the named assumption, by a sign certificate."""
+
+    against: str
+    parts: tuple[Product, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ode:
+    """Both sides satisfy dx/ds = F x + g with one F, and agree at s = start; F = None means that it is 0."""
+
+    s: Var
+    start: Like = 0
+    matrix: Term | None = None
+    by: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True)
+class UniqueInverse:
+    """M X = I makes X the inverse of the square invertible matrix M: proves ``Inverse(M) = X``."""
+
+    by: tuple[Reason, ...] = ()
+
+
+Script: TypeAlias = (
+    Direct | Chain | Induction | Rowwise | Blockwise | Cases | Each | Both | Suppose | ForEach | Sign | Contradiction
+    | Ode | UniqueInverse
+)
