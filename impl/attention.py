@@ -104,7 +104,7 @@ def step(
     sizes = check(where, {"q": (q, "b h d"), "k": (k, "b hkv d"), "v": (v, "b hkv v")} | _cache_shapes(cache))
     check_groups(where, "hkv", "h", sizes)
     cache = _append(cache, k.unsqueeze(1), v.unsqueeze(1))
-    dtype = accumulator(q, k, v)
+    dtype = accumulator(q, cache.k, cache.v)
     b, h, d = q.shape
     hkv = sizes["hkv"]
     scores = q.to(dtype).reshape(b, hkv, -1, d) @ cache.k.to(dtype).permute(0, 2, 3, 1)

@@ -177,7 +177,7 @@ def test_steps_are_the_whole_and_two_continuations_do_not_meet():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_16_bit_inputs_are_computed_in_float32(dtype):
-    short = [x.detach().to(dtype) for x in draw(33, 33)]
+    short = [x.detach().to(dtype) for x in draw(33, 33, d=16, dv=16)]
     for form in (attention.masked, attention.full):
         o = form(*short)
         assert o.dtype == dtype

@@ -125,8 +125,10 @@ def test_gbt_has_euler_bilinear_and_backward_euler_in_it(whole):
     a, b = euler(A, B, delta)
     assert torch.equal(a, torch.eye(4).double() + delta[:, None, None] * A)
     assert torch.equal(b, delta[:, None] * B)
-    a, b = gbt(torch.tensor([-1.0]).double(), torch.ones(1).double(), 1.0, 1.0, diagonal=True)
-    assert (a.item(), b.item()) == (0.5, 0.5)
+    for minus, diagonal in ((torch.tensor([-3.0]), True), (torch.tensor([[-3.0]]), False)):
+        for alpha, pair in ((1.0, (0.25, 0.25)), (0.0, (-2.0, 1.0)), (1 / 3, (-0.5, 0.5))):
+            a, b = gbt(minus.double(), torch.ones(1).double(), 1.0, alpha, diagonal)
+            assert (a.item(), b.item()) == pair
     a, b = bilinear(torch.tensor([[-2.0]]).double(), torch.ones(1).double(), 1.0)
     assert (a.item(), b.item()) == (0.0, 0.5)
 
