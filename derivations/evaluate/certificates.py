@@ -115,23 +115,24 @@ class _Run:
     def _draw(self, n: int, scale: int) -> Point | None:
         for attempt in range(ATTEMPTS):
             name = f"{self.seed}:{n}:{attempt}"
-            size = FIXED_SIZES.get(n) if attempt < ATTEMPTS // 3 else None
-            high = 1.0 if n == 1 or scale == self.limits.length else 0.3
-            index = self.shape.draw(
-                Random(name), self.limits, scale >> (3 * attempt // ATTEMPTS), size=size, high=high if attempt == 0 else 0.3
-            )
+            index = self._index(Random(name), n, attempt, scale)
             if index is None:
-                continue
+                return None
             try:
                 found = self._at(name, index, self.system)
             except Singular:
                 self.count.singular += 1
                 continue
-            if found is None:
-                self.count.rejected += 1
-                continue
-            return found
+            if found is not None:
+                return found
+            self.count.rejected += 1
         return None
+
+    def _index(self, rng: Random, n: int, attempt: int, scale: int) -> Mapping[Symbol, int] | None:
+        """The sizes of one draw: fixed ones and the longest at some first attempts, smaller ones after many failures."""
+        longest = attempt == 0 and (n == 1 or scale == self.limits.length)
+        size = FIXED_SIZES.get(n) if attempt < ATTEMPTS // 3 else None
+        return self.shape.draw(rng, self.limits, scale >> (3 * attempt // ATTEMPTS), size=size, high=1.0 if longest else 0.3)
 
     def _at(self, name: str, index: Mapping[Symbol, int], system: System) -> Point | None:
         """The conclusion at one point, at more precision while it stays undecided; None where an assumption fails."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from sympy import Basic, Symbol
+from sympy import Symbol
 
 from ..kernel import formulas as fm
 from ..kernel import terms as k
@@ -155,6 +155,10 @@ class _Fixed:
                 values[key.name, tuple(int(e) for e in key.indices)] = value
         return _Fixed(index, values, rules)
 
+    def holds(self, key: Key) -> bool:
+        """Whether the caller has fixed an atom's value."""
+        return key in self.values or any(v.name == key[0] for v in self.rules)
+
 
 class _Search:
     def __init__(self, statement: fm.Statement, system: System, fixed: _Fixed) -> None:
@@ -169,9 +173,9 @@ class _Search:
         largest = min(self.limits.length, 6)
         scale = (largest + 1) * n // tries
         size = max(1, min(scale, self.limits.size)) if n % 2 else None
-        drawn = self.shape.draw(rng, Limits(largest, max(1, min(scale + 1, self.limits.size))), scale, size=size)
-        index: dict[Basic, int] = {**(drawn or {}), **self.fixed.index}
-        if any(s not in index for s in (*self.shape.sizes, *self.shape.indices)) or not holds(self.statement.where, index):
+        bounds = Limits(largest, max(1, min(scale + 1, self.limits.size)))
+        index = self.shape.draw(rng, bounds, scale, size=size, fixed=self.fixed.index)
+        if index is None:
             return None
         return self._environment(index, self.fixed.values, rng.random(), POOLS[n % len(POOLS)])
 
@@ -184,7 +188,7 @@ class _Search:
         budget = SHRINKS
         for simple in (0, 1):
             for n, entry in _entries(found, simple):
-                if budget == 0 or found.values[n][0] in self.fixed.values:
+                if budget == 0 or self.fixed.holds(found.values[n][0]):
                     continue
                 budget -= 1
                 smaller = _attempt(self.statement, self._again(_replaced(found, n, entry, simple)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
+from types import MappingProxyType
 from typing import Any, cast
 
 import sympy
@@ -22,6 +23,7 @@ ANALYTIC = (k.Exp, k.Log, k.Sqrt, k.Integral, k.Deriv)
 ORDERED = (fm.Less, fm.LessEqual)
 SIZE_WEIGHTS = {0: 1, 1: 3, 2: 4, 3: 4, 4: 2, 5: 1, 6: 1}
 TRIES = 300
+NONE: Mapping[Symbol, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -130,21 +132,23 @@ class Shape:
     where: k.Cond
     bounds: tuple[Bound, ...]
 
-    def draw(self, rng: Random, limits: Limits, scale: int, *, size: int | None = None, high: float = 0.3) -> dict[Symbol, int] | None:
-        """Values of all symbols, lengths up to ``scale``, as long as possible with probability ``high`` each.
+    def draw(
+        self, rng: Random, limits: Limits, scale: int, *, size: int | None = None, high: float = 0.3, fixed: Mapping[Symbol, int] = NONE
+    ) -> dict[Symbol, int] | None:
+        """Values of all symbols, ``fixed`` ones kept, lengths up to ``scale``, as long as possible with probability ``high`` each.
 
         None if none was found.
         """
         sizes = {s: min(size, limits.size) if size is not None else _size(rng, limits.size) for s in self.sizes}
         for attempt in range(TRIES):
-            found = self._indices(rng, scale + attempt // 50, sizes, high)
+            found = self._indices(rng, scale + attempt // 50, {**sizes, **fixed}, high)
             if found is not None:
                 return found
         return None
 
-    def _indices(self, rng: Random, scale: int, sizes: Mapping[Symbol, int], high: float) -> dict[Symbol, int] | None:
-        known = dict(sizes)
-        for s in rng.sample(self.indices, len(self.indices)):
+    def _indices(self, rng: Random, scale: int, known: dict[Symbol, int], high: float) -> dict[Symbol, int] | None:
+        open_ = [s for s in self.indices if s not in known]
+        for s in rng.sample(open_, len(open_)):
             found = [b.limit(s, known) for b in self.bounds]
             lowest = [0] if s in self.natural else []
             lo = max([x for x, _ in found if x is not None] + lowest, default=-2)

@@ -93,10 +93,9 @@ def oracle(
 
     Raises ValueError for inputs that do not fit, EvaluationError where the declaration has no value.
     """
+    if set(inputs) != set(declaration.inputs):
+        raise ValueError(f"the inputs are {', '.join(declaration.inputs)}, not {', '.join(inputs)}")
     found = {declaration.inputs[name].name: _Input.of(declaration.inputs[name], x) for name, x in inputs.items()}
-    missing = set(declaration.inputs) - set(inputs)
-    if missing:
-        raise ValueError(f"missing inputs: {', '.join(sorted(missing))}")
     found |= _initial(declaration, initial_state)
     index = _sizes(found, declaration.length, length)
     found |= _zeros(declaration, found, index)
