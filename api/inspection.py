@@ -40,7 +40,9 @@ class Trust:
     methods: tuple[str, ...]
     discharged: tuple[str, ...]
     evidence: tuple[Evidence, ...]
+    lemmas: tuple[str, ...]
     assumed: tuple[str, ...]
+    unneeded: tuple[str, ...]
     failures: tuple[Failure, ...]
     trusted: str = TRUSTED
 
@@ -53,11 +55,8 @@ class Trust:
         """Return what `isoform trust --json` prints."""
         return {
             "schema": SCHEMA,
-            **vars(self),
-            "methods": list(self.methods),
-            "discharged": list(self.discharged),
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()},
             "evidence": [evidence_to_dict(item) for item in self.evidence],
-            "assumed": list(self.assumed),
             "failures": [failure_to_dict(failure) for failure in self.failures],
         }
 
@@ -95,7 +94,9 @@ def trust(id: str, *, seed: int = 0, time_limit: float = 60.0) -> Trust:
         methods=tuple(methods),
         discharged=tuple(discharged),
         evidence=result.evidence,
+        lemmas=result.lemmas,
         assumed=result.assumed,
+        unneeded=result.unneeded,
         failures=judge_claim(result),
     )
 

@@ -140,6 +140,8 @@ def claim_to_dict(result: ClaimResult) -> dict[str, Any]:
         "as_written": result.as_written,
         "counterexample": result.counterexample,
         "assumptions": list(result.assumptions),
+        "unneeded": list(result.unneeded),
+        "lemmas": list(result.lemmas),
         "assumed": list(result.assumed),
         "sources": [{"citation": s.citation, "where": s.where, "note": s.note} for s in result.sources],
         "evidence": [evidence_to_dict(item) for item in result.evidence],

@@ -67,6 +67,7 @@ def _claim_sections(result: ClaimResult) -> Iterator[Section]:
     yield "As written in the source", [result.as_written] if result.as_written else []
     yield "Counterexample to it", [result.counterexample] if result.counterexample else []
     yield "Assumptions", list(result.assumptions)
+    yield "Assumptions that the proof does not use", list(result.unneeded)
     yield "Sources", [_source(source) for source in result.sources]
     yield "Derivation", [line for number, step in enumerate(result.steps, 1) for line in _step(number, step)]
     yield "Near misses", [line for miss in result.near_misses for line in _near_miss(miss)]
@@ -78,7 +79,9 @@ def _trust_sections(trust: Trust) -> Iterator[Section]:
     yield "Methods of proof", list(trust.methods)
     yield "Obligations and what discharged them", list(trust.discharged)
     yield "Engines", [_evidence(item) for item in trust.evidence]
-    yield "Assumed lemmas", list(trust.assumed) or ["none"]
+    yield "Claims used as lemmas", list(trust.lemmas) or ["none"]
+    yield "Assumptions that the proof does not use", list(trust.unneeded)
+    yield "Textbook lemmas assumed", list(trust.assumed) or ["none"]
     yield "What keeps it from holding", [failure.reason for failure in trust.failures]
     yield "Trusted", [trust.trusted]
 
@@ -102,7 +105,7 @@ def _source(source: Source) -> str:
 
 
 def _evidence(item: Evidence) -> str:
-    return f"{item.kind} by {item.engine} {item.engine_version}".rstrip() + (f": {item.detail}" if item.detail else "")
+    return f"{item.kind}: {item.engine} ({item.engine_version})" + (f", {item.detail}" if item.detail else "")
 
 
 def _indented(text: str) -> RenderableType:

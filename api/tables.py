@@ -73,6 +73,8 @@ def print_report(report: Report) -> None:
         screen.print(_claims_table(report.claims))
     if report.laws:
         screen.print(_laws_table(report.laws))
+    for line in _notes(report):
+        screen.print(line)
     for failure in report.failures:
         screen.print(_failure_line(failure))
     screen.print(_summary(report))
@@ -116,6 +118,13 @@ def _laws_table(laws: Iterable[Law]) -> Table:
 def _worst(laws: Iterable[Law]) -> str:
     ratios = [law.worst_error_over_bound for law in laws if law.worst_error_over_bound is not None]
     return f"{max(ratios):.2g}" if ratios else ""
+
+
+def _notes(report: Report) -> Iterator[Text]:
+    failed = {failure.where for failure in report.failures}
+    for claim in report.claims:
+        if claim.reason and claim.id not in failed:
+            yield Text.assemble(("note  ", "yellow"), (claim.id, "bold"), f": {claim.reason}")
 
 
 def _failure_line(failure: Failure) -> Text:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isoform import plan, worker
+from isoform import plan
 from isoform.derivations import lock
 
 
@@ -22,7 +22,7 @@ def house(fakes, monkeypatch, tmp_path):
     monkeypatch.setattr("isoform.derivations.registry.claims", lambda selection=(): fakes.CLAIMS)
     monkeypatch.setattr(lock, "PATH", tmp_path / "claims.lock")
     lock.write(fakes.CLAIMS)
-    monkeypatch.setattr(plan, "warm_up", worker.nothing)
+    monkeypatch.setattr(plan, "warm_up", fakes.warm_up)
     monkeypatch.setattr(plan, "prove", fakes.prove)
     monkeypatch.setattr(plan, "cross_check", fakes.cross_check)
     monkeypatch.setattr(plan, "implemented", lambda: frozenset({"alpha"}))

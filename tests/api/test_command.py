@@ -52,6 +52,13 @@ def test_verify_says_what_failed(run, id, code, text):
     assert text in out and f"exit {code}" in out
 
 
+def test_a_remark_on_a_claim_that_holds_is_shown(run, house, monkeypatch):
+    monkeypatch.setattr("isoform.plan.prove", house.prove_with_remark)
+    code, out, _ = run("verify", "alpha/holds")
+    assert code == 0
+    assert "note  alpha/holds: no near miss drops the assumption x" in out
+
+
 def test_verify_json_is_all_there_is_on_stdout(run):
     code, out, err = run("verify", "alpha", "--json", "--time-limit", "0.5", "--seed", "7")
     found = json.loads(out)
@@ -152,7 +159,7 @@ def test_show_of_an_undecided_claim(run):
 def test_trust_names_engines_methods_and_what_is_trusted(run):
     code, out, _ = run("trust", "alpha/holds")
     assert code == 0
-    for text in ("normal form", "proved by kernel 1", "certified by evaluate 2", "not formally verified", "SymPy", "python-flint"):
+    for text in ("normal form", "proved: kernel (1)", "certified: evaluate (2)", "not formally verified", "SymPy", "python-flint"):
         assert text in out
     code, out, _ = run("trust", "alpha/holds", "--json")
     found = json.loads(out)
