@@ -1,0 +1,147 @@
+"""Claims, and what a run finds out about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .kernel.formulas import Assumption, Declaration, Formula, Statement
+from .kernel.scripts import Direct, Script
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a statement comes from: the citation, the equation or section, and where we depart from it."""
+
+    citation: str
+    where: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """A false variant of a statement. ``at`` gives values to refute it at, where a search would not find any.
+
+    ``drops`` names the assumption of the claim that the variant leaves out.
+    """
+
+    name: str
+    statement: Statement
+    drops: str = ""
+    at: Mapping[Any, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published statement under a permanent id, with its proof and what must be rejected beside it.
+
+    ``as_written`` is the source's own form where that is false; ``expected`` is only ever compared with the
+    verdict. ``scope`` is "all sizes", or "sizes <= n" where a proof is at stated sizes.
+    """
+
+    id: str
+    title: str
+    statement: Statement
+    sources: tuple[Source, ...]
+    near_misses: tuple[NearMiss, ...]
+    proof: Script = field(default_factory=Direct)
+    expected: str = "proved"
+    as_written: Statement | None = None
+    as_written_at: Mapping[Any, Any] | None = None
+    version: int = 1
+    scope: str = "all sizes"
+    operator: Declaration | None = None
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the statements, 64 hex digits; the same for statements that differ in bound names only."""
+        from .kernel.fingerprint import fingerprint
+
+        return fingerprint(self.statement, self.as_written, tuple(n.statement for n in self.near_misses))
+
+
+def variant(
+    statement: Statement,
+    name: str,
+    conclusion: Formula | None = None,
+    *,
+    drop: str = "",
+    add: tuple[Assumption, ...] = (),
+    at: Mapping[Any, Any] | None = None,
+) -> NearMiss:
+    """A near miss of a statement: another conclusion, or the named assumption dropped.
+
+    Raises ValueError if no assumption has that name, or nothing was changed.
+    """
+    if drop and drop not in [a.name for a in statement.assumptions]:
+        raise ValueError(f"{name}: no assumption is named {drop!r}")
+    if conclusion is None and not drop:
+        raise ValueError(f"{name}: a near miss changes the conclusion or drops an assumption")
+    kept = tuple(a for a in statement.assumptions if a.name != drop) + add
+    new = replace(statement, conclusion=conclusion or statement.conclusion, assumptions=kept)
+    return NearMiss(name, new, drop, at)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One engine's word: ``kind`` is proved, certified, enclosed, exact, bounded, tested or assumed."""
+
+    kind: str
+    engine: str
+    engine_version: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class NearMissResult:
+    """A near miss after a run: rejected only if both engines see it fail at one point."""
+
+    name: str
+    rejected: bool
+    counterexample: str
+    engines: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a derivation."""
+
+    title: str
+    text: str
+    latex: str
+    method: str
+    discharged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """The verdict of a run on one claim, with all that it rests on."""
+
+    id: str
+    version: int
+    title: str
+    statement: str
+    statement_latex: str
+    verdict: str
+    expected: str
+    scope: str
+    assumptions: tuple[str, ...] = ()
+    unneeded: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    near_misses: tuple[NearMissResult, ...] = ()
+    steps: tuple[Step, ...] = ()
+    as_written: str = ""
+    counterexample: str = ""
+    lemmas: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim got its verdict, from two engines, with every near miss rejected."""
+        engines = {e.engine for e in self.evidence}
+        rejected = bool(self.near_misses) and all(n.rejected for n in self.near_misses)
+        return self.verdict == self.expected and self.verdict != "unknown" and rejected and len(engines) >= 2

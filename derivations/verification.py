@@ -1,0 +1,207 @@
+"""A run: the verdict on a claim, computed from what the two engines find."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import version
+from time import perf_counter
+
+import sympy
+
+from .claim import Claim, ClaimResult, Evidence, NearMiss, NearMissResult, Step
+from .evaluate import Certificate, Counterexample, certify, recheck, refute
+from .kernel.assumed import ASSUMED
+from .kernel.counterexample import refuted_by
+from .kernel.formulas import Statement
+from .kernel.printing import latex, text
+from .kernel.proof import Proof, Unproved
+from .kernel.prove import prove
+from .registry import UnknownClaim, claim
+
+KERNEL = "isoform kernel"
+SECOND = "evaluator"
+
+
+class Circular(Unproved):
+    """A lemma rests on itself."""
+
+
+_open: list[str] = []
+
+
+@cache
+def _proved(id: str) -> Proof:
+    """The proof of a claim's statement, lemmas first. Raises Unproved."""
+    if id in _open:
+        raise Circular(f"the lemmas go in a circle: {' -> '.join([*_open, id])}")
+    _open.append(id)
+    try:
+        c = claim(id)
+        return prove(c.statement, c.proof, _lemma)
+    finally:
+        _open.pop()
+
+
+def _lemma(id: str) -> Statement:
+    try:
+        _proved(id)
+        return claim(id).statement
+    except UnknownClaim:
+        raise Unproved(f"there is no claim {id} to use as a lemma") from None
+    except Circular:
+        raise
+    except Unproved as e:
+        raise Unproved(f"the lemma {id} is not proved: {e}") from e
+
+
+def prove_claim(c: Claim) -> Proof:
+    """The proof of a claim that need not be registered. Raises Unproved."""
+    return prove(c.statement, c.proof, _lemma)
+
+
+def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
+    """Prove, certify, and reject the near misses; never raises for a claim that fails, the result says why."""
+    start = perf_counter()
+    reasons: list[str] = []
+    proof = _attempt(c, reasons)
+    certificate = certify(c.statement, seed=seed)
+    if certificate.holds is not True:
+        reasons.append(_disagreement(proof, certificate))
+    written = _counterexample(NearMiss("as written", c.as_written, at=c.as_written_at), seed) if c.as_written else None
+    if written and not written.rejected:
+        reasons.append(f"no counterexample to the statement as written: {written.reason}")
+    misses = tuple(_counterexample(n, seed) for n in c.near_misses)
+    reasons += [f"near miss not rejected: {n.name}: {n.reason}" for n in misses if not n.rejected]
+    reasons += _unfinished(c, proof)
+    return ClaimResult(
+        id=c.id,
+        version=c.version,
+        title=c.title,
+        statement=text(c.statement.conclusion),
+        statement_latex=latex(c.statement.conclusion),
+        verdict=_verdict(c, proof, certificate, written),
+        expected=c.expected,
+        scope=c.scope,
+        assumptions=_assumptions(c.statement),
+        unneeded=tuple(a.name for a in c.statement.assumptions if proof and a.name not in proof.used),
+        sources=c.sources,
+        evidence=_evidence(proof, certificate, written),
+        near_misses=misses,
+        steps=_steps(proof),
+        as_written=text(c.as_written) if c.as_written else "",
+        counterexample=written.counterexample if written else "",
+        lemmas=tuple(sorted(proof.lemmas)) if proof else (),
+        assumed=tuple(sorted(proof.assumed)) if proof else (),
+        seconds=perf_counter() - start,
+        reason="; ".join(r for r in reasons if r),
+    )
+
+
+def _attempt(c: Claim, reasons: list[str]) -> Proof | None:
+    try:
+        return prove_claim(c)
+    except (ValueError, TypeError, AssertionError) as e:
+        reasons.append(f"not proved: {e}")
+        return None
+
+
+def _disagreement(proof: Proof | None, certificate: Certificate) -> str:
+    if certificate.holds is None:
+        return f"not certified: {certificate.reason}"
+    loud = "THE ENGINES DISAGREE: the kernel proves what the evaluator refutes" if proof else "refuted"
+    return f"{loud} at {certificate.counterexample}"
+
+
+def _verdict(c: Claim, proof: Proof | None, certificate: Certificate, written: NearMissResult | None) -> str:
+    """proved, qualified or refuted as the engines find; unknown for everything else."""
+    if proof is None or certificate.holds is not True:
+        return "unknown"
+    if c.as_written is None or written is None:
+        return "proved"
+    if not written.rejected:
+        return "unknown"
+    return "qualified" if _adds_assumptions(c.as_written, c.statement) else "refuted"
+
+
+def _adds_assumptions(written: Statement, mended: Statement) -> bool:
+    """Whether the mended statement is the written one under further named assumptions."""
+    from .kernel.fingerprint import canonical
+
+    if canonical(written.conclusion) != canonical(mended.conclusion):
+        return False
+    old = {canonical(a.formula) for a in written.assumptions}
+    new = {canonical(a.formula) for a in mended.assumptions}
+    return old < new
+
+
+def _counterexample(n: NearMiss, seed: int) -> NearMissResult:
+    """Find a point where a false statement fails, and have the kernel look at the same point."""
+    try:
+        found = refute(n.statement, seed=seed, at=n.at)
+    except (ValueError, TypeError, ArithmeticError) as e:
+        return NearMissResult(n.name, False, "", (), str(e))
+    if found is None:
+        return NearMissResult(n.name, False, "", (), "the search found no counterexample")
+    if not recheck(n.statement, found):
+        return NearMissResult(n.name, False, str(found), (), "the evaluator does not confirm its own counterexample")
+    reason = _kernel_rejects(n.statement, found)
+    engines = (SECOND,) if reason else (SECOND, KERNEL)
+    return NearMissResult(n.name, not reason, str(found), engines, reason)
+
+
+def _kernel_rejects(statement: Statement, found: Counterexample) -> str:
+    """Why the kernel does not see the statement fail at this point; empty if it does."""
+    return refuted_by(statement, dict(found.sizes), dict(found.values))
+
+
+def _unfinished(c: Claim, proof: Proof | None) -> list[str]:
+    """What a finished claim has: near misses, among them one for every assumption that the proof needs."""
+    out = [] if len(c.near_misses) >= 2 else [f"a claim needs two near misses, this one has {len(c.near_misses)}"]
+    dropped = {n.drops for n in c.near_misses}
+    for a in c.statement.assumptions if proof else ():
+        if a.name in (proof.used if proof else ()) and a.name not in dropped:
+            out.append(f"no near miss drops the assumption {a.name}")
+    return out
+
+
+def _assumptions(s: Statement) -> tuple[str, ...]:
+    where = (text(s.where),) if s.where.args else ()
+    return (*where, *[f"{a.name}: {text(a.formula)}" for a in s.assumptions])
+
+
+def _evidence(proof: Proof | None, certificate: Certificate, written: NearMissResult | None) -> tuple[Evidence, ...]:
+    out: list[Evidence] = []
+    if proof:
+        methods = sorted({o.method for o in proof.obligations})
+        detail = f"{len(proof.obligations)} obligations by {', '.join(methods)}"
+        out.append(Evidence("proved", KERNEL, f"SymPy {sympy.__version__}", detail))
+        for name in sorted(proof.assumed):
+            out.append(Evidence("assumed", KERNEL, f"SymPy {sympy.__version__}", f"{name}: {ASSUMED[name].source}"))
+    if certificate.holds:
+        out.append(Evidence("certified", SECOND, certificate.engine_version, _certified(certificate)))
+    if written and written.rejected:
+        exact = "exact" if "arb" not in written.counterexample else "enclosed"
+        out.append(Evidence(exact, SECOND, certificate.engine_version, f"as written fails: {written.counterexample}"))
+    return tuple(out)
+
+
+def _certified(c: Certificate) -> str:
+    parts = [f"{c.draws} draws in {c.system}", f"acceptance {c.acceptance:.2f}"]
+    if c.sizes:
+        parts.append(c.sizes)
+    if c.failure_probability is not None:
+        parts.append(f"failure probability of one draw <= {c.failure_probability:.1e}")
+    if c.radius is not None:
+        parts.append(f"largest radius {c.radius:.1e}")
+    return "; ".join(parts)
+
+
+def _steps(proof: Proof | None) -> tuple[Step, ...]:
+    if proof is None:
+        return ()
+    return tuple(Step(o.title, o.text, o.latex, o.method, o.by) for o in proof.obligations)
+
+
+def engine_versions() -> dict[str, str]:
+    """The engines and the versions of what they stand on."""
+    return {KERNEL: f"SymPy {sympy.__version__}", SECOND: f"python-flint {version('python-flint')}"}
