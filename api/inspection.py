@@ -20,7 +20,7 @@ from isoform.runner import unknown
 from isoform.selection import UnknownName, select
 
 if TYPE_CHECKING:
-    from isoform.derivations.claim import ClaimResult, Evidence
+    from isoform.derivations.claim import ClaimResult, Evidence, Step
     from isoform.derivations.lock import LockEntry
 
 TRUSTED = (
@@ -38,7 +38,7 @@ class Trust:
     expected: str
     scope: str
     methods: tuple[str, ...]
-    discharged: tuple[str, ...]
+    obligations: tuple[Step, ...]
     evidence: tuple[Evidence, ...]
     lemmas: tuple[str, ...]
     assumed: tuple[str, ...]
@@ -56,6 +56,7 @@ class Trust:
         return {
             "schema": SCHEMA,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()},
+            "obligations": [step_to_dict(step) for step in self.obligations],
             "evidence": [evidence_to_dict(item) for item in self.evidence],
             "failures": [failure_to_dict(failure) for failure in self.failures],
         }
@@ -85,14 +86,13 @@ def trust(id: str, *, seed: int = 0, time_limit: float = 60.0) -> Trust:
     """Return what a claim's verdict rests on: methods, engines with their versions, assumed lemmas."""
     result = show(id, seed=seed, time_limit=time_limit)
     methods = dict.fromkeys(step.method for step in result.steps if step.method)
-    discharged = dict.fromkeys(line for step in result.steps for line in step.discharged)
     return Trust(
         id=result.id,
         verdict=verdict_line(result),
         expected=result.expected,
         scope=result.scope,
         methods=tuple(methods),
-        discharged=tuple(discharged),
+        obligations=result.steps,
         evidence=result.evidence,
         lemmas=result.lemmas,
         assumed=result.assumed,
@@ -103,10 +103,19 @@ def trust(id: str, *, seed: int = 0, time_limit: float = 60.0) -> Trust:
 
 def show_to_dict(result: ClaimResult) -> dict[str, Any]:
     """Return what `isoform show --json` prints: the claim as in `verify --json`, its LaTeX and its steps."""
-    steps = [
-        {"title": s.title, "text": s.text, "latex": s.latex, "method": s.method, "discharged": list(s.discharged)} for s in result.steps
-    ]
+    steps = [step_to_dict(step) for step in result.steps]
     return {"schema": SCHEMA, **claim_to_dict(result), "statement_latex": result.statement_latex, "steps": steps}
+
+
+def step_to_dict(step: Step) -> dict[str, Any]:
+    """Return one line of a derivation: an obligation of the proof, with its method and what discharged it."""
+    return {
+        "title": step.title,
+        "text": step.text,
+        "latex": step.latex,
+        "method": step.method,
+        "discharged": list(step.discharged),
+    }
 
 
 def _one(id: str) -> str:

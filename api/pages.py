@@ -45,7 +45,8 @@ def latex(result: ClaimResult) -> str:
     lines = [f"% {result.id} (version {result.version}): {verdict_line(result)}, {result.scope}", rf"\paragraph{{{_escape(result.title)}}}"]
     lines += _display(result.statement_latex)
     for step in result.steps:
-        lines += ["", rf"\emph{{{_escape(step.title)}.}} {_escape(step.text)}", *_display(step.latex)]
+        how = ", ".join((step.method, *step.discharged))
+        lines += ["", rf"\emph{{{_escape(step.title)}}} ({_escape(how)})", *(_display(step.latex) or [_escape(step.text)])]
     return "\n".join(lines)
 
 
@@ -77,7 +78,7 @@ def _claim_sections(result: ClaimResult) -> Iterator[Section]:
 
 def _trust_sections(trust: Trust) -> Iterator[Section]:
     yield "Methods of proof", list(trust.methods)
-    yield "Obligations and what discharged them", list(trust.discharged)
+    yield "Obligations and what discharged them", [_obligation(step) for step in trust.obligations]
     yield "Engines", [_evidence(item) for item in trust.evidence]
     yield "Claims used as lemmas", list(trust.lemmas) or ["none"]
     yield "Assumptions that the proof does not use", list(trust.unneeded)
@@ -90,6 +91,10 @@ def _step(number: int, step: Step) -> Iterator[str]:
     yield f"{number}. {step.title}" + (f"  [{step.method}]" if step.method else "")
     yield from (f"   {line}" for line in step.text.splitlines())
     yield from (f"   · {line}" for line in step.discharged)
+
+
+def _obligation(step: Step) -> str:
+    return f"{step.title}: {step.method}" + (f", by {', '.join(step.discharged)}" if step.discharged else "")
 
 
 def _near_miss(miss: NearMissResult) -> Iterator[str]:

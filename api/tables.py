@@ -136,7 +136,7 @@ def _summary(report: Report) -> Text:
     ending = {"complete": "", "stopped": ", stopped at the first failure", "interrupted": ", interrupted"}[report.state]
     lines = [
         _counts("claims", report.summary),
-        _counts("law checks", report.law_summary),
+        _counts("law checks", report.law_summary) if report.laws else "law checks: none",
         f"isoform {report.version}, seed {report.seed}, level {report.level}{ending}: exit {report.exit_code}",
     ]
     return Text("\n".join(lines))

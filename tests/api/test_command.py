@@ -159,7 +159,14 @@ def test_show_of_an_undecided_claim(run):
 def test_trust_names_engines_methods_and_what_is_trusted(run):
     code, out, _ = run("trust", "alpha/holds")
     assert code == 0
-    for text in ("normal form", "proved: kernel (1)", "certified: evaluate (2)", "not formally verified", "SymPy", "python-flint"):
+    for text in (
+        "Base: normal form, by 0 = 0 by normal form",
+        "proved: kernel (1)",
+        "certified: evaluate (2)",
+        "not formally verified",
+        "SymPy",
+        "python-flint",
+    ):
         assert text in out
     code, out, _ = run("trust", "alpha/holds", "--json")
     found = json.loads(out)
