@@ -287,6 +287,13 @@ def test_undecided_is_neither() -> None:
     assert found.draws == 0
 
 
+def test_an_undecided_assumption_is_not_assumed() -> None:
+    zero = Log(Num(3)) - Log(Num(2)) - Log(Num(3)) + Log(Num(2))
+    found = certify(Statement(Equation(x, x), Cond(), (Assumption("zero", LessEqual(zero, 0)),)))
+    assert found.holds is None
+    assert found.rejected > 0 and found.draws == 0
+
+
 def test_what_cannot_be_evaluated_is_reported() -> None:
     for statement, word in (
         (Statement(Equation(Expect(x, "x"), x)), "expectation"),

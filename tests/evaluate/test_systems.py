@@ -116,6 +116,20 @@ def test_a_function_that_is_not_analytic_is_not_integrated_or_differentiated() -
             ball(term, {("x", ()): 1, ("s", ()): 1})
 
 
+def test_an_integral_does_not_cross_a_branch_cut() -> None:
+    w = scalar("w", "complex")
+    with pytest.raises(Singular):
+        ball(Integral(Log(w * s - 1), s, -1 * x, x), {("x", ()): 1, ("w", ()): (0, 1)})
+    assert ball(Integral(Log(w * s + 1), s, -1 * x, x), {("x", ()): 1, ("w", ()): (0, 1)})[0, 0].is_finite()
+
+
+def test_the_aliasing_of_a_derivative_is_enclosed() -> None:
+    """On the circle s^51 looks like s: the derivative at 0 is 0 only within the error bound."""
+    value = ball(Deriv(2**110 * s**51, s), {("s", ()): 0})[0, 0]
+    assert value.contains(0)
+    assert float(value.rad()) < 1e-28
+
+
 def test_a_conjugate_under_a_derivative() -> None:
     z = scalar("z", "complex")
     f = norm2(Exp(z * s))
