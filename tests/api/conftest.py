@@ -10,9 +10,20 @@ from isoform.derivations import lock
 
 
 @pytest.fixture
-def fakes(monkeypatch):
-    """The module of fakes, importable here and in the workers."""
+def fake_path(monkeypatch):
+    """Makes the fakes importable, here and in the workers."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "fakes"))
+
+
+@pytest.fixture
+def calls(fake_path):
+    """Calls that fail in every way."""
+    return import_module("isoform_fake_calls")
+
+
+@pytest.fixture
+def fakes(fake_path):
+    """Claims with given results."""
     return import_module("isoform_fakes")
 
 

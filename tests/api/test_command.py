@@ -93,8 +93,8 @@ def test_usage_errors(run, arguments):
     assert err
 
 
-def test_isoform_itself_failing_is_one_clear_line(run, house, monkeypatch):
-    monkeypatch.setattr("isoform.plan.make", lambda *args, **kwargs: house.fail("out of luck"))
+def test_isoform_itself_failing_is_one_clear_line(run, calls, monkeypatch):
+    monkeypatch.setattr("isoform.plan.make", lambda *args, **kwargs: calls.fail("out of luck"))
     assert run("verify") == (4, "", "isoform: isoform itself failed: ValueError: out of luck\n")
     code, _, err = run("--traceback", "verify")
     assert code == 4 and "Traceback" in err

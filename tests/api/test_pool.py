@@ -14,55 +14,55 @@ def ended(tasks, jobs=2):
     return {event.key: event for event in pool.run(tasks, jobs=jobs) if isinstance(event, pool.Ended)}
 
 
-def test_a_value_comes_back_whatever_the_call_prints(fakes):
-    tasks = [pool.Task(str(x), fakes.double, (x,), 30) for x in range(5)]
+def test_a_value_comes_back_whatever_the_call_prints(calls):
+    tasks = [pool.Task(str(x), calls.double, (x,), 30) for x in range(5)]
     assert {key: event.value for key, event in ended(tasks).items()} == {str(x): 2 * x for x in range(5)}
 
 
-def test_every_task_starts_before_it_ends(fakes):
-    tasks = [pool.Task(str(x), fakes.double, (x,), 30) for x in range(3)]
+def test_every_task_starts_before_it_ends(calls):
+    tasks = [pool.Task(str(x), calls.double, (x,), 30) for x in range(3)]
     events = [(type(event), event.key) for event in pool.run(tasks, jobs=1)]
     assert events == [(kind, str(x)) for x in range(3) for kind in (pool.Started, pool.Ended)]
 
 
-def test_an_exception_is_told_with_its_place(fakes):
-    event = ended([pool.Task("x", fakes.fail, ("out of\nluck",), 30)])["x"]
+def test_an_exception_is_told_with_its_place(calls):
+    event = ended([pool.Task("x", calls.fail, ("out of\nluck",), 30)])["x"]
     assert (event.kind, event.value) == ("raised", None)
-    assert event.reason.startswith("ValueError: out of luck (isoform_fakes.py, line ")
+    assert event.reason.startswith("ValueError: out of luck (isoform_fake_calls.py, line ")
 
 
-def test_a_value_that_cannot_travel_is_an_exception(fakes):
-    assert ended([pool.Task("x", fakes.unpicklable, (), 30)])["x"].kind == "raised"
+def test_a_value_that_cannot_travel_is_an_exception(calls):
+    assert ended([pool.Task("x", calls.unpicklable, (), 30)])["x"].kind == "raised"
 
 
-def test_a_value_that_cannot_be_loaded_ends_alone(fakes):
-    events = ended([pool.Task("x", fakes.Unreadable, (), 30), pool.Task("y", fakes.double, (1,), 30)], jobs=1)
+def test_a_value_that_cannot_be_loaded_ends_alone(calls):
+    events = ended([pool.Task("x", calls.Unreadable, (), 30), pool.Task("y", calls.double, (1,), 30)], jobs=1)
     assert events["x"].kind == "died" and "cannot be loaded" in events["x"].reason
     assert events["y"].value == 2
 
 
-def test_a_call_that_cannot_travel_ends_alone(fakes):
-    events = ended([pool.Task("x", lambda: None, (), 30), pool.Task("y", fakes.double, (1,), 30)], jobs=1)
+def test_a_call_that_cannot_travel_ends_alone(calls):
+    events = ended([pool.Task("x", lambda: None, (), 30), pool.Task("y", calls.double, (1,), 30)], jobs=1)
     assert (events["x"].kind, events["y"].value) == ("died", 2)
 
 
-def test_a_late_call_is_killed_and_the_rest_goes_on(fakes):
-    tasks = [pool.Task("late", fakes.sleep, (600,), 0.2), *(pool.Task(str(x), fakes.double, (x,), 30) for x in range(2))]
+def test_a_late_call_is_killed_and_the_rest_goes_on(calls):
+    tasks = [pool.Task("late", calls.sleep, (600,), 0.2), *(pool.Task(str(x), calls.double, (x,), 30) for x in range(2))]
     events = ended(tasks, jobs=1)
     assert (events["late"].kind, events["late"].reason) == ("late", "exceeded its time limit of 0.2 s")
     assert [events[str(x)].value for x in range(2)] == [0, 2]
 
 
-def test_a_dead_worker_is_replaced(fakes):
-    events = ended([pool.Task("dead", fakes.segfault, (), 30), pool.Task("x", fakes.double, (1,), 30)], jobs=1)
+def test_a_dead_worker_is_replaced(calls):
+    events = ended([pool.Task("dead", calls.segfault, (), 30), pool.Task("x", calls.double, (1,), 30)], jobs=1)
     assert events["dead"].kind == "died"
     assert "exit status -11" in events["dead"].reason
     assert events["x"].value == 2
 
 
-def test_closing_the_iterator_kills_what_runs(fakes, tmp_path):
+def test_closing_the_iterator_kills_what_runs(calls, tmp_path):
     note = tmp_path / "pid"
-    events = pool.run([pool.Task("x", fakes.sleep, (600, str(note)), 600)], jobs=1)
+    events = pool.run([pool.Task("x", calls.sleep, (600, str(note)), 600)], jobs=1)
     assert next(events) == pool.Started("x")
     while not (note.exists() and note.read_text()):
         time.sleep(0.01)
@@ -71,15 +71,15 @@ def test_closing_the_iterator_kills_what_runs(fakes, tmp_path):
         os.kill(int(note.read_text()), 0)
 
 
-def test_a_warm_up_that_raises_leaves_the_error_to_the_task(fakes):
-    *_, last = pool.run([pool.Task("x", fakes.double, (1,), 30)], jobs=1, warm_up=fakes.unpicklable)
+def test_a_warm_up_that_raises_leaves_the_error_to_the_task(calls):
+    *_, last = pool.run([pool.Task("x", calls.double, (1,), 30)], jobs=1, warm_up=calls.unpicklable)
     assert last.value == 2
 
 
-def test_cores_are_shared_out(fakes, monkeypatch):
+def test_cores_are_shared_out(calls, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(pool, "default_jobs", lambda: 8)
-    tasks = [pool.Task(str(x), fakes.thread_budget, (), 30) for x in range(2)]
+    tasks = [pool.Task(str(x), calls.thread_budget, (), 30) for x in range(2)]
     assert {event.value for event in ended(tasks, jobs=2).values()} == {"4"}
 
 

@@ -57,8 +57,8 @@ def test_a_violated_law_fails_a_run(house, monkeypatch):
     assert [failure.where for failure in report.failures] == ["alpha.recurrent / chunk size"]
 
 
-def test_a_cross_check_that_crashes_fails_a_run(house, monkeypatch):
-    monkeypatch.setattr(plan, "cross_check", house.double)
+def test_a_cross_check_that_crashes_fails_a_run(house, calls, monkeypatch):
+    monkeypatch.setattr(plan, "cross_check", calls.double)
     report = isoform.verify("alpha/holds")
     assert report.exit_code == Exit.FAILED
     assert [row.verdict for row in report.laws] == ["unverified"]

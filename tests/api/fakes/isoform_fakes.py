@@ -1,47 +1,10 @@
-"""Stand-ins that a worker process can import: calls that fail in every way, and claims with given results."""
+"""Claims with given results, that a worker process can import."""
 
-import os
-import signal
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 from isoform.derivations.claim import ClaimResult, Evidence, NearMissResult, Source, Step
-
-
-def double(x):
-    print("a stray line on stdout")
-    return 2 * x
-
-
-def fail(message):
-    raise ValueError(message)
-
-
-def sleep(seconds, started_file=None):
-    if started_file:
-        with open(started_file, "w") as file:
-            file.write(str(os.getpid()))
-    time.sleep(seconds)
-
-
-def segfault():
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def unpicklable():
-    return lambda: None
-
-
-class Unreadable:
-    """A value that is pickled well and cannot be loaded again."""
-
-    def __reduce__(self):
-        return fail, ("cannot be loaded",)
-
-
-def thread_budget():
-    return os.environ["OMP_NUM_THREADS"]
 
 
 @dataclass(frozen=True)
