@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import isoform
 from isoform import plan as planning
@@ -14,7 +14,7 @@ from isoform.outcome import Failure, Law, Report, judge_claim, judge_laws
 from isoform.selection import column
 
 if TYPE_CHECKING:
-    from isoform.derivations.claim import Claim, ClaimResult
+    from isoform.derivations.claim import Claim, ClaimResult, Evidence
 
 Watch = Callable[[pool.Event], None]
 _EXITS = {"late": Exit.UNVERIFIED, "raised": Exit.FAILED, "died": Exit.FAILED}
@@ -77,7 +77,7 @@ def _report(plan: planning.Plan, ended: dict[str, pool.Ended], state: Literal["c
     keys = (*(claim.id for claim in plan.claims), *plan.columns)
     missing = {key: pool.Ended(key, "late", None, _NOT_RUN[state], 0.0) for key in keys if key not in ended}
     all_ended = {**ended, **missing}
-    evidence = {name: all_ended[name].value.evidence for name in plan.columns if all_ended[name].kind == "done"}
+    evidence = {name: _evidence(all_ended[name]) for name in plan.columns}
     return Report(
         version=isoform.__version__,
         seed=plan.seed,
@@ -115,8 +115,15 @@ def unknown(claim: Claim, reason: str, seconds: float) -> ClaimResult:
     )
 
 
-def _with_evidence(result: ClaimResult, evidence: dict[str, Any]) -> ClaimResult:
-    more: Iterable[Any] = evidence.get(column(result.id), ()) if result.verdict != "unknown" else ()
+def _evidence(ended: pool.Ended) -> tuple[Evidence, ...]:
+    """What a cross-check adds to its column's claims: nothing, if any of its laws is violated."""
+    if ended.kind != "done" or any(law.verdict == "violated" for law in _laws(ended)):
+        return ()
+    return tuple(ended.value.evidence)
+
+
+def _with_evidence(result: ClaimResult, evidence: dict[str, tuple[Evidence, ...]]) -> ClaimResult:
+    more = evidence.get(column(result.id), ()) if result.verdict != "unknown" else ()
     return replace(result, evidence=(*result.evidence, *more))
 
 

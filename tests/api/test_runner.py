@@ -55,6 +55,7 @@ def test_a_violated_law_fails_a_run(house, monkeypatch):
     report = isoform.verify("alpha/holds")
     assert report.exit_code == Exit.VIOLATED
     assert [failure.where for failure in report.failures] == ["alpha.recurrent / chunk size"]
+    assert [item.kind for item in report.claims[0].evidence] == ["proved", "certified"]
 
 
 def test_a_cross_check_that_crashes_fails_a_run(house, calls, monkeypatch):

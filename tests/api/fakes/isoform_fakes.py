@@ -84,7 +84,7 @@ def cross_check(name, level, seed):
 
 
 def violated_cross_check(name, level, seed):
-    return SimpleNamespace(column=name, laws=(row("chunk size", "violated", 7.5),), evidence=())
+    return SimpleNamespace(column=name, laws=(row("chunk size", "violated", 7.5),), evidence=(Evidence("bounded", "torch", "3", ""),))
 
 
 def row(law, verdict, ratio):
