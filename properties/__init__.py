@@ -1,0 +1,1 @@
+"""What must hold of any implementation: operators, laws, the oracle and the bounds."""
