@@ -136,12 +136,14 @@ class ClaimResult:
     counterexample: str = ""
     lemmas: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
     seconds: float = 0.0
     reason: str = ""
 
     @property
     def holds(self) -> bool:
-        """Whether the claim got its verdict, from two engines, with every near miss rejected."""
+        """Whether the claim got its verdict, from two engines, is finished, and had every near miss rejected."""
         engines = {e.engine for e in self.evidence}
         rejected = bool(self.near_misses) and all(n.rejected for n in self.near_misses)
-        return self.verdict == self.expected and self.verdict != "unknown" and rejected and len(engines) >= 2
+        got = self.verdict == self.expected and self.verdict != "unknown"
+        return got and rejected and len(engines) >= 2 and not self.unfinished

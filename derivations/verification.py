@@ -72,7 +72,7 @@ def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
         reasons.append(f"no counterexample to the statement as written: {written.reason}")
     misses = tuple(_counterexample(n, seed) for n in c.near_misses)
     reasons += [f"near miss not rejected: {n.name}: {n.reason}" for n in misses if not n.rejected]
-    reasons += _unfinished(c, proof)
+    unfinished = _unfinished(c, proof)
     return ClaimResult(
         id=c.id,
         version=c.version,
@@ -92,8 +92,9 @@ def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
         counterexample=written.counterexample if written else "",
         lemmas=tuple(sorted(proof.lemmas)) if proof else (),
         assumed=tuple(sorted(proof.assumed)) if proof else (),
+        unfinished=unfinished,
         seconds=perf_counter() - start,
-        reason="; ".join(r for r in reasons if r),
+        reason="; ".join(r for r in (*reasons, *unfinished) if r),
     )
 
 
@@ -154,14 +155,14 @@ def _kernel_rejects(statement: Statement, found: Counterexample) -> str:
     return refuted_by(statement, dict(found.sizes), dict(found.values))
 
 
-def _unfinished(c: Claim, proof: Proof | None) -> list[str]:
+def _unfinished(c: Claim, proof: Proof | None) -> tuple[str, ...]:
     """What a finished claim has: near misses, among them one for every assumption that the proof needs."""
     out = [] if len(c.near_misses) >= 2 else [f"a claim needs two near misses, this one has {len(c.near_misses)}"]
     dropped = {n.drops for n in c.near_misses}
     for a in c.statement.assumptions if proof else ():
         if a.name in (proof.used if proof else ()) and a.name not in dropped:
             out.append(f"no near miss drops the assumption {a.name}")
-    return out
+    return tuple(out)
 
 
 def _assumptions(s: Statement) -> tuple[str, ...]:

@@ -92,7 +92,8 @@ def read(e: Expr) -> Affine:
         if part == 0:
             continue
         c, s = part.as_coeff_Mul()
-        if not (isinstance(s, Symbol) and s.is_integer and c.is_Integer):
+        # one name, one symbol: a second symbol of this name with other assumptions would be taken for it
+        if not (isinstance(s, Symbol) and s == Symbol(s.name, integer=True) and c.is_Integer):
             raise NotAffine(f"{e} is not affine with integer coefficients in integer symbols")
         out[s.name] = int(c)
     if not const.is_Integer:

@@ -101,7 +101,7 @@ class Atom:
 
     @cached_property
     def key(self) -> str:
-        marks = "'" * self.transposed + "~" * self.conjugated
+        marks = "'" * self.transposed + "~" * self.conjugated + "°" * (not self.real)
         parts = [str(i) for i in self.index] + [a.key for a in self.args] + [a.key for a in self.inner]
         data = plain(self.data) if isinstance(self.data, Basic) else str(self.data or "")
         return f"{self.kind}:{self.head}{marks}[{';'.join(parts)}]{data}<{self.shape[0]},{self.shape[1]}>"
@@ -373,6 +373,11 @@ def scale(p: Poly, k: Fraction) -> Poly:
 
 def guard(p: Poly, guards: Guards) -> Poly:
     return [(replace(m, guards=m.guards | guards), c) for m, c in p]
+
+
+def apart(p: Poly) -> Poly:
+    """The polynomial with bound names that occur nowhere else: what to do before opening its monomials."""
+    return [(m.apart(), c) for m, c in p]
 
 
 def opened(m: Mono) -> Mono:

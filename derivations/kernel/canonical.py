@@ -14,6 +14,7 @@ from .affine import Affine, Guards, affine, feasible, forced, implied, irredunda
 from .algebra import (
     ONE,
     Atom,
+    CaptureError,
     Mono,
     Normal,
     Poly,
@@ -346,6 +347,8 @@ def _anchorings(m: Mono, height: int) -> list[Mono]:
             for b, shift in zip(order, shifts, strict=True):
                 if shift is not None:
                     shifted = shifted.subs({b: shift})
+            if m.names & set(names.values()):
+                raise CaptureError(f"the names {sorted(names.values())} are taken in {m.key}")
             canonical_names = shifted.renamed({b: n for b, n in names.items()})
             out.append(replace(canonical_names, binders=tuple(names[b] for b in order)))
         if len(out) > 5_000:

@@ -10,7 +10,7 @@ from sympy import Integer
 
 from . import terms as tm
 from .affine import affine
-from .algebra import ONE, Atom, CaptureError, Mono, Normal, Poly, collected, fresh_name, opened, rebound, scale, times
+from .algebra import ONE, Atom, CaptureError, Mono, Normal, Poly, apart, collected, fresh_name, opened, rebound, scale, times
 from .canonical import normal, unit_of
 from .terms import Term
 
@@ -27,7 +27,7 @@ def read_integral(r: Reader, x: tm.Integral) -> Poly:
     if not r.read(top):
         return []
     out: Poly = []
-    for m, c in p:
+    for m, c in apart(p):
         out += scale(_integrate(r, m, tau, top), c)
     return out
 

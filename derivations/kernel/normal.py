@@ -16,7 +16,7 @@ from sympy import Expr, Integer, Symbol
 
 from . import terms as tm
 from .affine import Affine, Guards, affine, feasible, implied, name, read, write
-from .algebra import ONE, Atom, Mono, Normal, Poly, collected, cyclic, fresh_name, guard, merge_scalars, opened, rebound, scale, split_word, times
+from .algebra import ONE, Atom, Mono, Normal, Poly, apart, collected, cyclic, fresh_name, guard, merge_scalars, opened, rebound, scale, split_word, times
 from .calculus import derive
 from .canonical import canonical, function_of, matrix_power, normal, number, unit_of
 from .rewriting import Pattern, rewrite
@@ -134,6 +134,12 @@ class Reader:
     def _ind(self, x: tm.Ind) -> Poly:
         return number(read(x.expr))
 
+    def _stack(self, x: tm.Stack) -> Poly:
+        if x.rows != 1:
+            raise Undecided(f"a matrix with a time axis is compared row by row: {x}")
+        body, i, lo, _ = x.args
+        return self._raw(cast(Term, tm.substitute(body, {i: lo})))
+
     def _zero(self, x: tm.Zero) -> Poly:
         return []
 
@@ -180,7 +186,7 @@ class Reader:
             same = frozenset({ixs[0] - ixs[1], ixs[1] - ixs[0]})
             return guard([(Mono(), ONE)], same)
         out: Poly = []
-        for m, c in self._raw(of):
+        for m, c in apart(self._raw(of)):
             if len(m.word) != 1:
                 raise Undecided(f"no {kind} of the product {of}")
             a = Atom(kind, index=ixs, inner=m.word, shape=shape, real=m.word[0].real)
@@ -218,8 +224,7 @@ class Reader:
         b, body, span = self._scope(x)
         inside = self.under(span)
         return [
-            (replace(m, binders=(b, *m.binders), guards=m.guards | span), c)
-            for m, c in ((m.apart(), c) for m, c in inside.read(body))
+            (replace(m, binders=(b, *m.binders), guards=m.guards | span), c) for m, c in apart(inside.read(body))
         ]
 
     def _scope(self, x: Term) -> tuple[str, Term, Guards]:
@@ -313,9 +318,8 @@ class Reader:
         if x.is_scalar_term:
             return times(self.read(a), self.read(b))
         out: Poly = []
-        for m, c in self.read(a):
-            for n, d in self.read(b):
-                m, n = m.apart(), n.apart()
+        for m, c in apart(self.read(a)):
+            for n, d in apart(self.read(b)):
                 product = self._hadamard_monos(opened(m), opened(n), x)
                 out += scale(rebound(m, rebound(n, product)), c * d)
         return out
@@ -345,14 +349,14 @@ class Reader:
 
     def _diag(self, x: tm.Diag) -> Poly:
         out: Poly = []
-        for m, c in self.read(cast(Term, x.args[0])):
+        for m, c in apart(self.read(cast(Term, x.args[0]))):
             out += rebound(m, times([(replace(opened(m), word=()), c)], self._diagonal(m.word)))
         return out
 
     def _trace(self, x: tm.Trace) -> Poly:
         of = cast(Term, x.args[0])
         out: Poly = []
-        for m, c in self.read(of):
+        for m, c in apart(self.read(of)):
             out += rebound(m, times([(replace(opened(m), word=()), c)], _trace_of_word(m.word, of)))
         return out
 
@@ -435,7 +439,7 @@ class Reader:
     def _expect(self, x: tm.Expect) -> Poly:
         """Linear; whatever names no random family comes out."""
         out: Poly = []
-        for m, c in self.read(cast(Term, x.args[0])):
+        for m, c in apart(self.read(cast(Term, x.args[0]))):
             out += scale(rebound(m, self._expect_mono(opened(m), x.random)), c)
         return out
 

@@ -70,16 +70,22 @@ def prove(statement: Statement, script: sc.Script, library: Library) -> Proof:
     )
 
 
+RESERVED = frozenset("#$\u0307")  # bound names of the normal form, and the dot of a derivative
+
+
 def well_formed(statement: Statement) -> None:
     """Names are ours to reserve, a family has one shape of index, assumption names differ, nothing is trivial."""
-    arity: dict[str, int] = {}
+    arity: dict[tuple[str, str], object] = {}
     parts: list[Basic] = [statement.conclusion, statement.where, *[a.formula for a in statement.assumptions]]
     for node in (n for p in parts for n in tm.walk(p)):
-        if isinstance(node, tm.Var) and arity.setdefault(node.name, len(node.indices)) != len(node.indices):
-            raise Unproved(f"the family {node.name} is used with {arity[node.name]} and {len(node.indices)} indices")
         label = node.name if isinstance(node, (tm.Var, Symbol, tm.Rec, tm.Apply)) else ""
-        if "#" in label or "$" in label:
-            raise Unproved(f"the name {label} is reserved: names contain neither # nor $")
+        if RESERVED & set(label):
+            raise Unproved(f"the name {label} is reserved: names contain none of {sorted(RESERVED)}")
+        if isinstance(node, (tm.Var, tm.Apply)):
+            kind = (type(node).__name__, label)
+            made = (len(node.args[1].args), node.field)
+            if arity.setdefault(kind, made) != made:
+                raise Unproved(f"{label} is used with {arity[kind]} and {made} as its indices and field")
     for p in parts:
         if any(tm.PRIME in str(name) for name in tm.free(p)):
             raise Unproved(f"the name {tm.PRIME} is reserved for what a recursion binds")
@@ -242,7 +248,8 @@ def _unfolding(member: tm.Rec, facts: Guards) -> Rule:
     if not implied(facts, read(member.at) - read(member.start) - 1):
         raise Unproved(f"{member} has no predecessor: {member.at} > {member.start} is not known here")
     previous = member.moved(member.at - 1)
-    return Rule(f"definition of {member.name}", member, member.step_at(member.at, previous))
+    where = frozenset({read(member.at) - read(member.start) - 1})
+    return Rule(f"definition of {member.name}", member, member.step_at(member.at, previous), (), where)
 
 
 def _as_rules(f: Formula, label: str, at: Mapping[Symbol, Any], where: Guards) -> tuple[Rule, ...]:
@@ -328,7 +335,8 @@ def _induction(goal: Goal, script: sc.Induction) -> None:
 def _moved(goal: Goal, at: Mapping[Symbol, Any], title: str) -> Goal:
     names = {p.name: read(tm._ix(v)) for p, v in at.items()}
     facts = frozenset(g.subs(names) for g in goal.facts)
-    return replace(goal, formula=substitute(goal.formula, at), facts=facts, title=title)
+    # an outer hypothesis is about the value that `on` had there
+    return replace(goal, formula=substitute(goal.formula, at), facts=facts, title=title, hypothesis=())
 
 
 def _hypothesis(goal: Goal, on: Symbol, k: int) -> tuple[Rule, ...]:
@@ -351,9 +359,13 @@ def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
 
 def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
     e = _equation(goal)
-    span = ranged(e.lhs) or ranged(e.rhs)
-    if span is None:
+    spans = [s for s in (ranged(e.lhs), ranged(e.rhs)) if s]
+    if not spans:
         raise Unproved(f"{text(e)} has no time axis along its rows")
+    span = spans[0]
+    first = span[0] if len(spans) == 2 else 1
+    if not tm.same(first, spans[-1][0]):
+        raise Unproved(f"the two sides of {text(e)} number their rows differently")
     i = script.i
     if i in tm.free(goal.formula) or any(i.name in g.names for g in goal.facts):
         raise Unproved(f"the generic row {i} is not generic: it occurs in the goal")
@@ -441,8 +453,16 @@ def _sign(goal: Goal, script: sc.Sign) -> None:
     f = goal.formula
     if not isinstance(f, (Less, LessEqual)):
         raise Unproved(f"a sign certificate proves an inequality, not {text(f)}")
+    _real(goal, f)
     _certify_sign(goal, f.rhs - f.lhs, script.parts, isinstance(f, Less), script.by)
     _record(goal, goal.title, f, "sign certificate", ())
+
+
+def _real(goal: Goal, f: Less | LessEqual) -> None:
+    """Only real numbers are ordered."""
+    for x in (f.lhs, f.rhs):
+        if residue(Reader(goal.facts).read(x - tm.Conj(x)), goal.facts):
+            raise Unproved(f"{text(x)} is not known to be real")
 
 
 def _certify_sign(
@@ -485,6 +505,8 @@ def _contradiction(goal: Goal, script: sc.Contradiction) -> None:
         raise Unproved(f"no inequality is assumed under the name {script.against!r}")
     negation = LessEqual(f.rhs, f.lhs) if isinstance(f, Less) else Less(f.rhs, f.lhs)
     denied = found[0].formula
+    _real(goal, f)
+    _real(goal, denied)
     others = tuple(a for a in goal.assumptions if a is not found[0])
     inner = replace(goal, assumptions=(*others, Assumption("negation", negation)))
     strict = isinstance(denied, LessEqual)

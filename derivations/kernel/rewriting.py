@@ -43,6 +43,8 @@ def rewrite(p: Poly, patterns: tuple[Pattern, ...], facts: Guards, used: set[str
 
 
 def _apply(m: Mono, q: Pattern, facts: Guards, used: set[str]) -> Poly | None:
+    # the right side is read anew: its own bound names must not meet those of m
+    m = m.apart()
     known = facts | m.guards
     for binding, build in _matches(m, q):
         if binding.keys() == q.params and all(implied(known, g.subs(binding)) for g in q.where):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import sympy
@@ -37,6 +38,10 @@ def ranged(x: Term) -> Span | None:
             return ranged(_split(x)[1][0])
         case tm.Add() | tm.Hadamard() | tm.Conj() | tm.Where():
             return next((r for a in x.args if isinstance(a, Term) and (r := ranged(a))), None)
+        case tm.Rec():
+            return ranged(x.init)
+        case tm.Diag():
+            return ranged(cast(Term, x.args[0]))
         case tm.Sum():
             span = ranged(x.body)
             return None if span is None or any(e.has(x.args[1]) for e in span) else span
@@ -53,6 +58,10 @@ def ranged_columns(x: Term) -> Span | None:
             return None if span is None or any(e.has(x.args[1]) for e in span) else span
         case tm.Row() | tm.Rows():
             return ranged_columns(cast(Term, x.args[0]))
+        case tm.Rec():
+            return ranged_columns(x.init)
+        case tm.Diag():
+            return ranged(cast(Term, x.args[0]))
         case tm.Mul() if not x.is_scalar_term:
             return ranged_columns(_split(x)[1][-1])
         case tm.Add() | tm.Hadamard() | tm.Conj() | tm.Where():
@@ -76,6 +85,7 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
         case tm.Transpose():
             return tm.Transpose(column(cast(Term, x.args[0]), i, facts))
         case tm.Add() | tm.Hadamard() | tm.Conj():
+            _one_numbering(x, ranged)
             return cast(Term, x.func(*[row(cast(Term, a), i, facts) for a in x.args]))
         case tm.Zero():
             return tm.Zero(1, x.cols)
@@ -98,6 +108,7 @@ def column(x: Term, j: Expr, facts: Guards) -> Term:
             scalars, rest = _split(x)
             return tm.Mul(*scalars, *rest[:-1], column(rest[-1], j, facts))
         case tm.Add() | tm.Hadamard() | tm.Conj():
+            _one_numbering(x, ranged_columns)
             return cast(Term, x.func(*[column(cast(Term, a), j, facts) for a in x.args]))
         case tm.Zero():
             return tm.Zero(x.rows, 1)
@@ -128,7 +139,16 @@ def _through_sum(x: tm.Sum, i: Expr, facts: Guards, pick: object) -> Term:
     return tm.Sum(pick(tm.substitute(body, {s: new}), i, inside), new, lo, hi)  # type: ignore[operator]
 
 
+def _one_numbering(x: Term, span: Callable[[Term], Span | None]) -> None:
+    """The parts of a sum must number their rows alike; a part without a time axis numbers them from 1."""
+    parts = [a for a in x.args if isinstance(a, Term)]
+    spans = [span(a) or (sympy.Integer(1), a.rows if span is ranged else a.cols) for a in parts]
+    if any(not tm.same(s[0], spans[0][0]) for s in spans):
+        raise OutOfRange(f"the parts of {x} number their rows differently")
+
+
 def _through_where(x: tm.Where, i: Expr, facts: Guards, pick: object) -> Term:
+    _one_numbering(x, ranged if pick is row else ranged_columns)
     cond, a, b = cast("tuple[tm.Cond, Term, Term]", x.args)
     holds = frozenset(read(cast(Expr, e)) for e in cond.args)
     # the other branch is read where the condition fails, which is no conjunction: it gets the outer facts
@@ -159,9 +179,6 @@ def _step(x: Term, facts: Guards) -> Term | None:
         case tm.Transpose():
             inner = cast(Term, x.args[0])
             return simplify_head(inner, facts) if inner.is_scalar_term else None
-        case tm.Stack() if x.rows == 1:
-            body, s, lo, _ = x.args
-            return cast(Term, tm.substitute(body, {s: lo}))
     return None
 
 

@@ -725,8 +725,8 @@ class Integral(_SameShape):
 
 
 def _real_variable(s: Term) -> Term:
-    if not (isinstance(s, Var) and not s.indices and s.is_scalar_term):
-        raise BoundError(f"a variable of integration or differentiation is a scalar Var without indices, not {s!r}")
+    if not (isinstance(s, Var) and not s.indices and s.is_scalar_term and s.field == "real"):
+        raise BoundError(f"a variable of integration or differentiation is a real scalar Var without indices, not {s!r}")
     return s
 
 
@@ -830,6 +830,11 @@ def _substitute(x: Basic, m: Mapping[Basic, Basic]) -> Basic:
     args = list(x.args)
     binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
     incoming = frozenset().union(*[free(v) for v in live.values()])
+    resized: dict[Basic, Basic] = {}
+    for b in binds:
+        # a bound state has the size of what it stands for
+        if isinstance(args[b], Var) and free(args[b]) & live.keys():
+            resized[args[b]] = args[b].func(*[_substitute(a, live) for a in args[b].args])
     for b, scope in binds.items():
         if args[b] in incoming:
             taken = incoming.union(*[free(args[n]) for n in scope], frozenset(live), {args[c] for c in binds})
@@ -840,10 +845,11 @@ def _substitute(x: Basic, m: Mapping[Basic, Basic]) -> Basic:
     out = []
     for n, a in enumerate(args):
         if n in binds:
-            out.append(a)
+            out.append(resized.get(a, a))
             continue
         bound = {args[b] for b, scope in binds.items() if n in scope}
-        out.append(_substitute(a, {k: v for k, v in live.items() if k not in bound}))
+        inside = {k: v for k, v in live.items() if k not in bound}
+        out.append(_substitute(a, inside | {k: v for k, v in resized.items() if k in bound}))
     return x.func(*out)
 
 

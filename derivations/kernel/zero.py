@@ -239,13 +239,14 @@ def _slot_mono(m: Mono, bases: dict[tuple[str, int], set[str]], facts: Guards) -
     scalars: list[tuple[Atom, Affine]] = []
     exponent = m.exponent
     word: tuple[Atom, ...] = ()
-    for place, old in _all_words(m):
+    for turn, (place, old) in enumerate(_all_words(m)):
         stripped, runs = _runs(old)
         ok = all(len(bases[(stripped, gap)]) <= 1 for gap in runs)
         if ok:
             for gap, run in runs.items():
                 for a in run:
-                    s, x = _slot(a, f"{stripped}|{gap}", facts)
+                    # each word of a product has scalars of its own: (CAB)(CB) is not (CB)(CAB) squared away
+                    s, x = _slot(a, f"{stripped}|{gap}|{turn if place >= 0 else '-'}", facts)
                     scalars += s
                     exponent = add_normals(exponent, x)
         kept = tuple(a for a in old if base_of(a) is None) if ok else old

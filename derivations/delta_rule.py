@@ -1,0 +1,268 @@
+"""The delta rule: what a key finds in the memory is corrected towards its value, at rate β_t.
+
+    H_t = H_{t-1} (I - β_t k_t k_tᵀ) + β_t v_t k_tᵀ        y_t = H_t q_t
+
+Sources: Schlag, Irie, Schmidhuber, "Linear Transformers Are Secretly Fast Weight Programmers", arXiv 2102.11174,
+section 4.2; Yang, Wang, Zhang, Shen, Kim, "Parallelizing Linear Transformers with the Delta Rule over Sequence Length",
+arXiv 2406.06484, section 2.2. Column convention: H is d_v x d_k.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from .claim import Claim, Source, variant
+from .kernel.formulas import And, Assumption, Declaration, Equation, Iff, Less, LessEqual, Statement
+from .kernel.scripts import Both, Chain, Contradiction, Direct, Each, Given, Hypothesis, Induction, Link, Product, Sign, Unfold
+from .kernel.terms import (
+    At,
+    Deriv,
+    Eye,
+    Index,
+    Prod,
+    Sum,
+    Term,
+    Trace,
+    indices,
+    le,
+    matrix,
+    norm2,
+    recurrence,
+    scalar,
+    scalars,
+    vector,
+    vectors,
+)
+
+d_k, d_v = indices("d_k d_v")
+t, s, j = indices("t s j")
+q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
+beta = scalars("beta")
+H0 = matrix("H0", d_v, d_k)
+
+YANG = "Yang et al., Parallelizing Linear Transformers with the Delta Rule over Sequence Length, arXiv 2406.06484"
+SCHLAG = "Schlag et al., Linear Transformers Are Secretly Fast Weight Programmers, arXiv 2102.11174"
+
+
+def keeps(i: Index) -> Term:
+    """What token i leaves of the memory: the transition I - β kkᵀ."""
+    return Eye(d_k) - beta[i] * k[i] * k[i].T
+
+
+H = recurrence("H", H0, lambda t, H: H * keeps(t) + beta[t] * v[t] * k[t].T)
+
+DECLARATION = Declaration(
+    operator="delta-rule",
+    inputs={"q": q, "k": k, "v": v, "beta": beta},
+    output=H[t] * q[t],
+    t=t,
+    state=H,
+    initial_state=H0,
+    domains={"q": "real", "k": "real", "v": "real", "beta": "real, 0 <= beta |k|^2 <= 2"},
+    source=f"{YANG}, section 2.2",
+)
+DECLARATIONS = (DECLARATION,)
+
+# The old value v_old = H_{t-1} k_t is taken out and the new one put in; or: the error is taken out.
+old = H[t - 1] * k[t]
+
+
+def corrected(state: Term, rate: Term, error: Term, key: Term) -> Term:
+    """A state after one correction of an error, written at a key."""
+    return state - rate * error * key.T
+
+
+replaced = H[t - 1] - beta[t] * old * k[t].T + beta[t] * v[t] * k[t].T
+update = Equation(H[t], corrected(H[t - 1], beta[t], old - v[t], k[t]))
+three_forms = Statement(And(Equation(H[t], replaced), update), le(1, t))
+transition = Link(H[t - 1] * keeps(t) + beta[t] * v[t] * k[t].T, (Unfold(H[t]),), "the update, as declared")
+mixed = beta[t] * v[t] + (1 - beta[t]) * old
+
+THREE_FORMS = Claim(
+    id="delta-rule/three-forms",
+    title="transition, replacement and error correction are one update",
+    statement=three_forms,
+    sources=(
+        Source(YANG, "section 2.2"),
+        Source(SCHLAG, "section 4.2", "with a feature map on the keys"),
+    ),
+    proof=Each(
+        (
+            Chain(
+                (
+                    transition,
+                    Link(H[t - 1] - old * k[t].T + mixed * k[t].T, note="remove the old value, write a mixture of old and new"),
+                ),
+                note="the shares of the old value add up",
+            ),
+            Chain((transition, Link(replaced, note="the product with I - β kkᵀ distributes")), note="both writes share the key"),
+        )
+    ),
+    near_misses=(
+        variant(three_forms, "the sign of the error", And(Equation(H[t], replaced), Equation(H[t], corrected(H[t - 1], beta[t], v[t] - old, k[t])))),
+        variant(three_forms, "the new value is written at full rate", And(Equation(H[t], H[t - 1] - beta[t] * old * k[t].T + v[t] * k[t].T), update)),
+        variant(three_forms, "the old value is read from the new state", And(Equation(H[t], replaced), Equation(H[t], corrected(H[t - 1], beta[t], H[t] * k[t] - v[t], k[t])))),
+    ),
+)
+
+
+def loss(state: Term) -> Term:
+    """Half the squared error of recalling v_t from a state by k_t."""
+    return Fraction(1, 2) * norm2(state * k[t] - v[t])
+
+
+def gradient(state: Term) -> Term:
+    """The gradient of the loss in the state."""
+    return (state * k[t] - v[t]) * k[t].T
+
+
+X, E = matrix("X", d_v, d_k), matrix("E", d_v, d_k)
+eps = scalar("epsilon")
+
+
+def slope(of: Term, along: Term) -> Term:
+    """The derivative of the loss at a state in a direction."""
+    return At(Deriv(loss(of + eps * along), eps), eps, 0)
+
+
+def inner(a: Term, b: Term) -> Term:
+    """The inner product of two matrices."""
+    return Trace(a.T * b)
+
+
+# G is the gradient at X when the slope along every direction E is <G, E>; the update is one step against it.
+is_gradient = Equation(slope(X, E), inner(gradient(X), E))
+one_step = Equation(H[t], H[t - 1] - beta[t] * gradient(H[t - 1]))
+gradient_step = Statement(And(is_gradient, one_step), le(1, t))
+
+GRADIENT_STEP = Claim(
+    id="delta-rule/gradient-step",
+    title="the update is one gradient step of size β on the recall error",
+    statement=gradient_step,
+    sources=(Source(YANG, "section 2.2", "the loss is ½|Hk - v|² there too"),),
+    proof=Each(
+        (
+            Chain(
+                (Link(At(Deriv(loss(X) + eps * inner(gradient(X), E) + eps**2 * (Fraction(1, 2) * norm2(E * k[t])), eps), eps, 0), note="expand the square"),),
+                note="only the part linear in ε has a slope at 0",
+            ),
+            Chain((transition,), note="the error (Hk - v) factors out"),
+        )
+    ),
+    near_misses=(
+        variant(gradient_step, "twice the gradient", And(Equation(slope(X, E), 2 * inner(gradient(X), E)), one_step)),
+        variant(gradient_step, "a step uphill", And(is_gradient, Equation(H[t], H[t - 1] + beta[t] * gradient(H[t - 1])))),
+        variant(gradient_step, "the gradient at the new state", And(is_gradient, Equation(H[t], H[t - 1] - beta[t] * gradient(H[t])))),
+    ),
+)
+
+# s is an index of its own: what is assumed of its rate says nothing about the other two parts.
+share = beta[t] * norm2(k[t])
+w, u = vector("w", d_k), vector("u", d_k)
+exact_rate = Assumption("exact rate", Equation(beta[s] * norm2(k[s]), 1), solve={beta[s]: 1 / norm2(k[s])})
+orthogonal = Assumption("orthogonal", Equation(k[t].T * u, 0), solve={u: w - (k[t].T * w / norm2(k[t])) * k[t]})
+mixture = Equation(H[t] * k[t], (1 - share) * H[t - 1] * k[t] + share * v[t])
+stored, untouched = Equation(H[s] * k[s], v[s]), Equation(H[t] * u, H[t - 1] * u)
+overwrite = Statement(And(mixture, stored, untouched), le(1, s) & le(1, t), (exact_rate, orthogonal))
+
+OVERWRITE = Claim(
+    id="delta-rule/overwrite",
+    title="a write moves what its key finds towards the value, and nothing else",
+    statement=overwrite,
+    sources=(Source(YANG, "section 2.2", "there for β in (0, 1) and unit keys"), Source(SCHLAG, "section 4.2")),
+    proof=Each(
+        (
+            Chain((Link((H[t - 1] * keeps(t) + beta[t] * v[t] * k[t].T) * k[t], (Unfold(H[t]),), "the update, as declared"),), note="k meets k"),
+            Chain(
+                (Link((1 - beta[s] * norm2(k[s])) * H[s - 1] * k[s] + beta[s] * norm2(k[s]) * v[s], (Unfold(H[s]),), "the same at s"),),
+                (Given("exact rate"),),
+                "nothing is left of the old value",
+            ),
+            Chain(
+                (Link(H[t - 1] * u + (k[t].T * u) * (beta[t] * v[t] - beta[t] * H[t - 1] * k[t]), (Unfold(H[t]),), "the write, seen from u"),),
+                (Given("orthogonal"),),
+                "u does not see it",
+            ),
+        )
+    ),
+    near_misses=(
+        variant(overwrite, "the rate without the norm of the key", And(Equation(H[t] * k[t], (1 - beta[t]) * H[t - 1] * k[t] + beta[t] * v[t]), stored, untouched)),
+        variant(overwrite, "the shares exchanged", And(Equation(H[t] * k[t], share * H[t - 1] * k[t] + (1 - share) * v[t]), stored, untouched)),
+        variant(overwrite, "any rate stores the value", drop="exact rate"),
+        variant(overwrite, "a direction that is not orthogonal", drop="orthogonal"),
+    ),
+)
+
+factor = (1 - share) ** 2
+shrinks = Equation(loss(H[t]), factor * loss(H[t - 1]))
+contracts = Less(factor, 1)
+contraction = Statement(And(shrinks, Iff(And(Less(0, share), Less(share, 2)), contracts)), le(1, t))
+
+CONTRACTION = Claim(
+    id="delta-rule/loss-contraction",
+    title="a write scales its own loss by (1 - β|k|²)², less than 1 exactly for 0 < β|k|² < 2",
+    statement=contraction,
+    sources=(Source(YANG, "section 2.2", "the factor is not stated there"),),
+    proof=Each(
+        (
+            Chain(
+                (Link(Fraction(1, 2) * norm2((1 - share) * (H[t - 1] * k[t] - v[t])), (Unfold(H[t]),), "the error is scaled by 1 - β|k|²"),),
+                note="and the square by its square",
+            ),
+            Both(
+                Sign((Product((share, 2 - share)),)),
+                Each(
+                    (
+                        Contradiction("premise", (Product((-share, 2)), Product((-share, -share)))),
+                        Contradiction("premise", (Product((share - 2, 2)), Product((share - 2, share - 2)))),
+                    )
+                ),
+            ),
+        )
+    ),
+    near_misses=(
+        variant(contraction, "the factor unsquared", And(Equation(loss(H[t]), (1 - share) * loss(H[t - 1])), Iff(And(Less(0, share), Less(share, 2)), contracts))),
+        variant(contraction, "rates up to 1 only", And(shrinks, Iff(And(Less(0, share), Less(share, 1)), contracts))),
+        variant(contraction, "the upper end included", And(shrinks, Iff(And(Less(0, share), LessEqual(share, 2)), contracts))),
+        variant(contraction, "the lower end included", And(shrinks, Iff(And(LessEqual(0, share), Less(share, 2)), contracts))),
+    ),
+)
+
+
+def kept(first: Index, last: Index, *, decreasing: bool = False) -> Term:
+    """What a range of tokens leaves of the memory, the earliest token's transition leftmost."""
+    return Prod(keeps(s), s, first, last, decreasing)
+
+
+def written(weight: Term) -> Term:
+    """The sum of the writes up to t, each times what is left of it."""
+    return Sum(beta[j] * v[j] * k[j].T * weight, j, 1, t)
+
+
+# A write is seen through the transitions of all later tokens.
+unrolled = Statement(Equation(H[t], H0 * kept(1, t) + written(kept(j + 1, t))), le(0, t))
+
+UNROLLED = Claim(
+    id="delta-rule/unrolled",
+    title="the state is the sum of the writes, each through the transitions after it",
+    statement=unrolled,
+    sources=(Source(YANG, "section 3.1", "with an initial state; the paper's state is ours"),),
+    proof=Induction(
+        t,
+        Direct(note="t = 0: no token, no write"),
+        Chain(
+            (
+                Link(H[t] * keeps(t + 1) + beta[t + 1] * v[t + 1] * k[t + 1].T, note="the update, as declared"),
+                Link((H0 * kept(1, t) + written(kept(j + 1, t))) * keeps(t + 1) + beta[t + 1] * v[t + 1] * k[t + 1].T, (Hypothesis(),), "the state before, unrolled"),
+            ),
+            note="the last transition joins every product; the last write has none after it",
+        ),
+    ),
+    near_misses=(
+        variant(unrolled, "transitions in reversed order", Equation(H[t], H0 * kept(1, t, decreasing=True) + written(kept(j + 1, t, decreasing=True)))),
+        variant(unrolled, "a write passes its own transition", Equation(H[t], H0 * kept(1, t) + written(kept(j, t)))),
+        variant(unrolled, "the initial state is not transformed", Equation(H[t], H0 + written(kept(j + 1, t)))),
+    ),
+)
+
+CLAIMS = (THREE_FORMS, GRADIENT_STEP, OVERWRITE, CONTRACTION, UNROLLED)
