@@ -19,6 +19,7 @@ from .kernel.terms import (
     Deriv,
     Eye,
     Index,
+    Num,
     Prod,
     Sum,
     Term,
@@ -39,6 +40,7 @@ t, s, j = indices("t s j")
 q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
 beta = scalars("beta")
 H0 = matrix("H0", d_v, d_k)
+ONE, HALF = Num(1), Num(Fraction(1, 2))
 
 YANG = "Yang et al., Parallelizing Linear Transformers with the Delta Rule over Sequence Length, arXiv 2406.06484"
 SCHLAG = "Schlag et al., Linear Transformers Are Secretly Fast Weight Programmers, arXiv 2102.11174"
@@ -76,7 +78,7 @@ replaced = H[t - 1] - beta[t] * old * k[t].T + beta[t] * v[t] * k[t].T
 update = Equation(H[t], corrected(H[t - 1], beta[t], old - v[t], k[t]))
 three_forms = Statement(And(Equation(H[t], replaced), update), le(1, t))
 transition = Link(H[t - 1] * keeps(t) + beta[t] * v[t] * k[t].T, (Unfold(H[t]),), "the update, as declared")
-mixed = beta[t] * v[t] + (1 - beta[t]) * old
+mixed = beta[t] * v[t] + (ONE - beta[t]) * old
 
 THREE_FORMS = Claim(
     id="delta-rule/three-forms",
@@ -99,16 +101,28 @@ THREE_FORMS = Claim(
         )
     ),
     near_misses=(
-        variant(three_forms, "the sign of the error", And(Equation(H[t], replaced), Equation(H[t], corrected(H[t - 1], beta[t], v[t] - old, k[t])))),
-        variant(three_forms, "the new value is written at full rate", And(Equation(H[t], H[t - 1] - beta[t] * old * k[t].T + v[t] * k[t].T), update)),
-        variant(three_forms, "the old value is read from the new state", And(Equation(H[t], replaced), Equation(H[t], corrected(H[t - 1], beta[t], H[t] * k[t] - v[t], k[t])))),
+        variant(
+            three_forms,
+            "the sign of the error",
+            And(Equation(H[t], replaced), Equation(H[t], corrected(H[t - 1], beta[t], v[t] - old, k[t]))),
+        ),
+        variant(
+            three_forms,
+            "the new value is written at full rate",
+            And(Equation(H[t], H[t - 1] - beta[t] * old * k[t].T + v[t] * k[t].T), update),
+        ),
+        variant(
+            three_forms,
+            "the old value is read from the new state",
+            And(Equation(H[t], replaced), Equation(H[t], corrected(H[t - 1], beta[t], H[t] * k[t] - v[t], k[t]))),
+        ),
     ),
 )
 
 
 def loss(state: Term) -> Term:
     """Half the squared error of recalling v_t from a state by k_t."""
-    return Fraction(1, 2) * norm2(state * k[t] - v[t])
+    return HALF * norm2(state * k[t] - v[t])
 
 
 def gradient(state: Term) -> Term:
@@ -143,7 +157,12 @@ GRADIENT_STEP = Claim(
     proof=Each(
         (
             Chain(
-                (Link(At(Deriv(loss(X) + eps * inner(gradient(X), E) + eps**2 * (Fraction(1, 2) * norm2(E * k[t])), eps), eps, 0), note="expand the square"),),
+                (
+                    Link(
+                        At(Deriv(loss(X) + eps * inner(gradient(X), E) + eps**2 * (HALF * norm2(E * k[t])), eps), eps, 0),
+                        note="expand the square",
+                    ),
+                ),
                 note="only the part linear in ε has a slope at 0",
             ),
             Chain((transition,), note="the error (Hk - v) factors out"),
@@ -159,9 +178,9 @@ GRADIENT_STEP = Claim(
 # s is an index of its own: what is assumed of its rate says nothing about the other two parts.
 share = beta[t] * norm2(k[t])
 w, u = vector("w", d_k), vector("u", d_k)
-exact_rate = Assumption("exact rate", Equation(beta[s] * norm2(k[s]), 1), solve={beta[s]: 1 / norm2(k[s])})
+exact_rate = Assumption("exact rate", Equation(beta[s] * norm2(k[s]), 1), solve={beta[s]: ONE / norm2(k[s])})
 orthogonal = Assumption("orthogonal", Equation(k[t].T * u, 0), solve={u: w - (k[t].T * w / norm2(k[t])) * k[t]})
-mixture = Equation(H[t] * k[t], (1 - share) * H[t - 1] * k[t] + share * v[t])
+mixture = Equation(H[t] * k[t], (ONE - share) * H[t - 1] * k[t] + share * v[t])
 stored, untouched = Equation(H[s] * k[s], v[s]), Equation(H[t] * u, H[t - 1] * u)
 overwrite = Statement(And(mixture, stored, untouched), le(1, s) & le(1, t), (exact_rate, orthogonal))
 
@@ -172,28 +191,43 @@ OVERWRITE = Claim(
     sources=(Source(YANG, "section 2.2", "there for β in (0, 1) and unit keys"), Source(SCHLAG, "section 4.2")),
     proof=Each(
         (
-            Chain((Link((H[t - 1] * keeps(t) + beta[t] * v[t] * k[t].T) * k[t], (Unfold(H[t]),), "the update, as declared"),), note="k meets k"),
             Chain(
-                (Link((1 - beta[s] * norm2(k[s])) * H[s - 1] * k[s] + beta[s] * norm2(k[s]) * v[s], (Unfold(H[s]),), "the same at s"),),
+                (Link((H[t - 1] * keeps(t) + beta[t] * v[t] * k[t].T) * k[t], (Unfold(H[t]),), "the update, as declared"),),
+                note="k meets k",
+            ),
+            Chain(
+                (Link((ONE - beta[s] * norm2(k[s])) * H[s - 1] * k[s] + beta[s] * norm2(k[s]) * v[s], (Unfold(H[s]),), "the same at s"),),
                 (Given("exact rate"),),
                 "nothing is left of the old value",
             ),
             Chain(
-                (Link(H[t - 1] * u + (k[t].T * u) * (beta[t] * v[t] - beta[t] * H[t - 1] * k[t]), (Unfold(H[t]),), "the write, seen from u"),),
+                (
+                    Link(
+                        H[t - 1] * u + (k[t].T * u) * (beta[t] * v[t] - beta[t] * H[t - 1] * k[t]),
+                        (Unfold(H[t]),),
+                        "the write, seen from u",
+                    ),
+                ),
                 (Given("orthogonal"),),
                 "u does not see it",
             ),
         )
     ),
     near_misses=(
-        variant(overwrite, "the rate without the norm of the key", And(Equation(H[t] * k[t], (1 - beta[t]) * H[t - 1] * k[t] + beta[t] * v[t]), stored, untouched)),
-        variant(overwrite, "the shares exchanged", And(Equation(H[t] * k[t], share * H[t - 1] * k[t] + (1 - share) * v[t]), stored, untouched)),
+        variant(
+            overwrite,
+            "the rate without the norm of the key",
+            And(Equation(H[t] * k[t], (ONE - beta[t]) * H[t - 1] * k[t] + beta[t] * v[t]), stored, untouched),
+        ),
+        variant(
+            overwrite, "the shares exchanged", And(Equation(H[t] * k[t], share * H[t - 1] * k[t] + (ONE - share) * v[t]), stored, untouched)
+        ),
         variant(overwrite, "any rate stores the value", drop="exact rate"),
         variant(overwrite, "a direction that is not orthogonal", drop="orthogonal"),
     ),
 )
 
-factor = (1 - share) ** 2
+factor = (ONE - share) ** 2
 shrinks = Equation(loss(H[t]), factor * loss(H[t - 1]))
 contracts = Less(factor, 1)
 contraction = Statement(And(shrinks, Iff(And(Less(0, share), Less(share, 2)), contracts)), le(1, t))
@@ -206,7 +240,7 @@ CONTRACTION = Claim(
     proof=Each(
         (
             Chain(
-                (Link(Fraction(1, 2) * norm2((1 - share) * (H[t - 1] * k[t] - v[t])), (Unfold(H[t]),), "the error is scaled by 1 - β|k|²"),),
+                (Link(HALF * norm2((ONE - share) * (H[t - 1] * k[t] - v[t])), (Unfold(H[t]),), "the error is scaled by 1 - β|k|²"),),
                 note="and the square by its square",
             ),
             Both(
@@ -221,7 +255,11 @@ CONTRACTION = Claim(
         )
     ),
     near_misses=(
-        variant(contraction, "the factor unsquared", And(Equation(loss(H[t]), (1 - share) * loss(H[t - 1])), Iff(And(Less(0, share), Less(share, 2)), contracts))),
+        variant(
+            contraction,
+            "the factor unsquared",
+            And(Equation(loss(H[t]), (ONE - share) * loss(H[t - 1])), Iff(And(Less(0, share), Less(share, 2)), contracts)),
+        ),
         variant(contraction, "rates up to 1 only", And(shrinks, Iff(And(Less(0, share), Less(share, 1)), contracts))),
         variant(contraction, "the upper end included", And(shrinks, Iff(And(Less(0, share), LessEqual(share, 2)), contracts))),
         variant(contraction, "the lower end included", And(shrinks, Iff(And(LessEqual(0, share), Less(share, 2)), contracts))),
@@ -246,20 +284,28 @@ UNROLLED = Claim(
     id="delta-rule/unrolled",
     title="the state is the sum of the writes, each through the transitions after it",
     statement=unrolled,
-    sources=(Source(YANG, "section 3.1", "with an initial state; the paper's state is ours"),),
+    sources=(Source(YANG, "section 3.2", "there from the state at the start of a chunk"),),
     proof=Induction(
         t,
         Direct(note="t = 0: no token, no write"),
         Chain(
             (
                 Link(H[t] * keeps(t + 1) + beta[t + 1] * v[t + 1] * k[t + 1].T, note="the update, as declared"),
-                Link((H0 * kept(1, t) + written(kept(j + 1, t))) * keeps(t + 1) + beta[t + 1] * v[t + 1] * k[t + 1].T, (Hypothesis(),), "the state before, unrolled"),
+                Link(
+                    (H0 * kept(1, t) + written(kept(j + 1, t))) * keeps(t + 1) + beta[t + 1] * v[t + 1] * k[t + 1].T,
+                    (Hypothesis(),),
+                    "the state before, unrolled",
+                ),
             ),
             note="the last transition joins every product; the last write has none after it",
         ),
     ),
     near_misses=(
-        variant(unrolled, "transitions in reversed order", Equation(H[t], H0 * kept(1, t, decreasing=True) + written(kept(j + 1, t, decreasing=True)))),
+        variant(
+            unrolled,
+            "transitions in reversed order",
+            Equation(H[t], H0 * kept(1, t, decreasing=True) + written(kept(j + 1, t, decreasing=True))),
+        ),
         variant(unrolled, "a write passes its own transition", Equation(H[t], H0 * kept(1, t) + written(kept(j, t)))),
         variant(unrolled, "the initial state is not transformed", Equation(H[t], H0 + written(kept(j + 1, t)))),
     ),
