@@ -35,7 +35,7 @@ class _Input:
     @staticmethod
     def of(family: Any, data: Any) -> _Input:
         given = np.asarray(data)
-        rows, cols = (k._ix(family.rows), k._ix(family.cols))
+        rows, cols = (k.index_expression(family.rows), k.index_expression(family.cols))
         plain = 0 if (rows, cols) == (1, 1) else 1 if cols == 1 else 2
         single = isinstance(family, k.Var) and not family.indices
         if given.ndim not in ((plain,) if single else (plain, plain + 1)):

@@ -66,7 +66,9 @@ class Normal:
         incoming = frozenset().union(*[v.names for v in live.values()])
         if incoming & self.all_bound:
             raise CaptureError(f"the names {sorted(incoming & self.all_bound)} would be captured")
-        return self.map(lambda x: x.subs({k: v for k, v in live.items() if k in x.names}))
+        # values can make monomials equal: these are added up, so that the result is canonical again
+        merged = collected([(x.subs({k: v for k, v in live.items() if k in x.names}), c) for x, c in self.monos])
+        return Normal(merged.monos if merged else (), self.bound)
 
     @cached_property
     def all_bound(self) -> frozenset[str]:
@@ -256,7 +258,7 @@ class Mono:
             tuple(b for b in self.binders if b not in m or m[b].terms == ((b, 1),)),
             frozenset(g.subs(m) for g in self.guards),
             merge_scalars([(a.subs(m), e.subs(m)) for a, e in self.scalars]),
-            self.exponent.subs(m) if self.exponent else None,
+            collected(self.exponent.subs(m).monos) if self.exponent else None,
             tuple(a.subs(m) for a in self.word),
         )
 

@@ -349,7 +349,7 @@ def _anchorings(m: Mono, height: int) -> list[Mono]:
                     shifted = shifted.subs({b: shift})
             if m.names & set(names.values()):
                 raise CaptureError(f"the names {sorted(names.values())} are taken in {m.key}")
-            canonical_names = shifted.renamed({b: n for b, n in names.items()})
+            canonical_names = shifted.renamed(names)
             out.append(replace(canonical_names, binders=tuple(names[b] for b in order)))
         if len(out) > 5_000:
             raise TooLarge("a sum over too many indices to find its canonical order")
@@ -372,7 +372,7 @@ def _anchors(m: Mono, b: str) -> list[Affine | None]:
             if abs(c) == 1 and not (e.names - {b}) & set(m.binders):
                 shifts.add((name(b) - (e - name(b).scale(c))).scale(c))
         if shifts:
-            return list(sorted(shifts))
+            return sorted(shifts)
     return [None]
 
 
@@ -388,4 +388,4 @@ def _occurrences(a: Atom, b: str, found: dict[str, set[Affine]]) -> None:
                 _occurrences(x, b, found)
 
 
-__all__ = ["canonical", "normal", "number", "guard", "fresh_name"]
+__all__ = ["canonical", "fresh_name", "guard", "normal", "number"]

@@ -35,9 +35,9 @@ def _replace(x: Basic, families: Families) -> Basic:
         return x
     for b, scope in binds.items():
         if args[b] in incoming:
-            new = tm._fresh(args[b], incoming.union(*[tm.free(args[n]) for n in scope], {args[c] for c in binds}))
+            new = tm.fresh(args[b], incoming.union(*[tm.free(args[n]) for n in scope], {args[c] for c in binds}))
             for n in scope:
-                args[n] = tm._substitute(args[n], {args[b]: new})
+                args[n] = tm.put(args[n], {args[b]: new})
             args[b] = new
     return cast(Basic, x.func(*[a if n in binds else _replace(a, families) for n, a in enumerate(args)]))
 

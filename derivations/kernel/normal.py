@@ -16,12 +16,29 @@ from sympy import Expr, Integer, Symbol
 
 from . import terms as tm
 from .affine import Affine, Guards, affine, feasible, implied, name, read, write
-from .algebra import ONE, Atom, Mono, Normal, Poly, apart, collected, cyclic, fresh_name, guard, merge_scalars, opened, rebound, scale, split_word, times
+from .algebra import (
+    ONE,
+    Atom,
+    Mono,
+    Normal,
+    Poly,
+    apart,
+    collected,
+    cyclic,
+    fresh_name,
+    guard,
+    merge_scalars,
+    opened,
+    rebound,
+    scale,
+    split_word,
+    times,
+)
 from .calculus import derive
 from .canonical import canonical, function_of, matrix_power, normal, number, unit_of
 from .rewriting import Pattern, rewrite
 from .structure import OutOfRange, entry, ranged, row, simplify_head
-from .terms import Term, free
+from .terms import Term
 
 UNIT = affine({}, 1)
 
@@ -262,13 +279,13 @@ class Reader:
     def _symbolic_power(self, p: Poly, e: Affine, base: Term) -> Poly:
         if len(p) == 1 and not p[0][0].binders and not p[0][0].guards:
             m, c = p[0]
-            if len(m.word) <= 1 and all(k.is_const for _, k in m.scalars) and m.exponent is None:
-                if not m.word or m.word[0].kind not in ("pow", "exp"):
-                    scalars = [(a, e.scale(k.const)) for a, k in m.scalars]
-                    if c != 1:
-                        scalars.append((Atom("num", data=c), e))
-                    word = matrix_power(m.word[0], e) if m.word else ()
-                    return [(Mono(scalars=merge_scalars(scalars), word=word), ONE)]
+            plain = m.exponent is None and all(k.is_const for _, k in m.scalars)
+            if plain and (not m.word or (len(m.word) == 1 and m.word[0].kind not in ("pow", "exp"))):
+                scalars = [(a, e.scale(k.const)) for a, k in m.scalars]
+                if c != 1:
+                    scalars.append((Atom("num", data=c), e))
+                word = matrix_power(m.word[0], e) if m.word else ()
+                return [(Mono(scalars=merge_scalars(scalars), word=word), ONE)]
             if m.exponent is not None and not m.word and not m.scalars and c == 1:
                 total = times(number(e), list(m.exponent.monos))
                 return [(Mono(exponent=normal(total, self.facts)), ONE)]

@@ -265,7 +265,7 @@ def _as_rules(f: Formula, label: str, at: Mapping[Symbol, Any], where: Guards) -
     if len(fixed) != len(at):
         raise Unproved(f"{label} holds for all {[p.name for p in params]}: it has no {set(at) - set(params)} to fix")
     left = tuple(p for p in params if p not in fixed)
-    names = {p.name: read(tm._ix(v)) for p, v in fixed.items()}
+    names = {p.name: read(tm.index_expression(v)) for p, v in fixed.items()}
     guards = frozenset(g.subs(names) for g in where)
     return (Rule(label, substitute(f.lhs, fixed), substitute(f.rhs, fixed), left, guards),)
 
@@ -286,8 +286,8 @@ def _lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
     spoken = tm.free(f)
     for p in params:
         f = ForAll(f, p, 0) if p in spoken else f
-    (rule,) = _as_rules(f, _label(reason), {p: v for p, v in reason.at.items()}, frozenset())
-    fixed = {p.name: read(tm._ix(v)) for p, v in reason.at.items()}
+    (rule,) = _as_rules(f, _label(reason), reason.at, frozenset())
+    fixed = {p.name: read(tm.index_expression(v)) for p, v in reason.at.items()}
     where = frozenset(g.subs(fixed) for g in conditions_of(statement.where))
     return (replace(rule, where=where),)
 
@@ -313,7 +313,7 @@ def _signs(goal: Goal) -> Signs:
 
 
 def _induction(goal: Goal, script: sc.Induction) -> None:
-    on, start = script.on, read(tm._ix(script.start))
+    on, start = script.on, read(tm.index_expression(script.start))
     if not implied(goal.facts, read(on) - start):
         raise Unproved(f"induction on {on} from {script.start}: {on} >= {script.start} is not a condition of the goal")
     for a in goal.assumptions:
@@ -333,7 +333,7 @@ def _induction(goal: Goal, script: sc.Induction) -> None:
 
 
 def _moved(goal: Goal, at: Mapping[Symbol, Any], title: str) -> Goal:
-    names = {p.name: read(tm._ix(v)) for p, v in at.items()}
+    names = {p.name: read(tm.index_expression(v)) for p, v in at.items()}
     facts = frozenset(g.subs(names) for g in goal.facts)
     # an outer hypothesis is about the value that `on` had there
     return replace(goal, formula=substitute(goal.formula, at), facts=facts, title=title, hypothesis=())
@@ -351,9 +351,10 @@ def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
     found: list[tm.Rec] = []
     for node in tm.walk(goal.formula):
         bound = isinstance(node, tm.Rec) and not tm.free(node) <= tm.free(goal.formula)
-        if step and isinstance(node, tm.Rec) and not bound and node not in found:
-            if implied(goal.facts, read(node.at) - read(node.start) - 1):
-                found.append(node)
+        if not step or bound or not isinstance(node, tm.Rec) or node in found:
+            continue
+        if implied(goal.facts, read(node.at) - read(node.start) - 1):
+            found.append(node)
     return tuple(_unfolding(m, goal.facts) for m in found)
 
 

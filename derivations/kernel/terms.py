@@ -16,371 +16,62 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, cast
 
 import sympy
-from sympy import Basic, Expr, Integer, Rational, Symbol, Tuple
+from sympy import Basic, Expr, Integer, Symbol, Tuple
 from sympy.core.symbol import Str
 
-Index: TypeAlias = Expr | int
-Like: TypeAlias = Any  # a Term, or a number that lift() turns into one
-
-
-class ShapeError(TypeError):
-    """Two terms were combined whose shapes do not fit."""
-
-
-class BoundError(ValueError):
-    """A bound variable was used where only free ones make sense."""
-
-
-def index(name: str) -> Symbol:
-    """An integer symbol: a time, a length, a size or a summation index."""
-    return Symbol(name, integer=True)
-
-
-def indices(names: str) -> tuple[Symbol, ...]:
-    """Several index symbols from a space-separated string."""
-    return tuple(index(n) for n in names.split())
-
-
-@cache
-def same(a: Expr, b: Expr) -> bool:
-    """Whether two index expressions are equal as polynomials."""
-    return bool(a == b or sympy.expand(a - b) == 0)
-
-
-def lift(x: Like) -> Term:
-    """A number as a scalar term; a term as itself."""
-    if isinstance(x, Term):
-        return x
-    if isinstance(x, (int, Fraction, sympy.Rational)):
-        return Num(x)
-    raise TypeError(f"{x!r} is no term: numbers are int or Fraction, index expressions are written Ind(...)")
-
-
-class Term(Basic):
-    """A node of the term language; see the module's docstring."""
-
-    # binder position -> positions of the arguments in its scope
-    binds: ClassVar[Mapping[int, tuple[int, ...]]] = {}
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        raise NotImplementedError
-
-    @property
-    def rows(self) -> Expr:
-        return self.shape[0]
-
-    @property
-    def cols(self) -> Expr:
-        return self.shape[1]
-
-    @property
-    def is_scalar_term(self) -> bool:
-        return bool(self.rows == 1 and self.cols == 1)
-
-    @property
-    def T(self) -> Term:
-        return Transpose(self)
-
-    @property
-    def H(self) -> Term:
-        return Transpose(Conj(self))
-
-    def __add__(self, other: Like) -> Term:
-        return Add(self, lift(other))
-
-    def __radd__(self, other: Like) -> Term:
-        return Add(lift(other), self)
-
-    def __neg__(self) -> Term:
-        return Mul(Num(-1), self)
-
-    def __sub__(self, other: Like) -> Term:
-        return Add(self, -lift(other))
-
-    def __rsub__(self, other: Like) -> Term:
-        return Add(lift(other), -self)
-
-    def __mul__(self, other: Like) -> Term:
-        return Mul(self, lift(other))
-
-    def __rmul__(self, other: Like) -> Term:
-        return Mul(lift(other), self)
-
-    __matmul__ = __mul__
-
-    def __truediv__(self, other: Like) -> Term:
-        return Mul(self, Inverse(lift(other)))
-
-    def __rtruediv__(self, other: Like) -> Term:
-        return Mul(lift(other), Inverse(self))
-
-    def __pow__(self, exponent: Index) -> Term:
-        return Power(self, exponent)
-
-    def subs(self, *args: Any, **_: Any) -> Term:  # type: ignore[override]
-        """Capture-avoiding substitution; see :func:`substitute`."""
-        pairs = dict(args[0]) if len(args) == 1 else {args[0]: args[1]}
-        return substitute(self, pairs)
-
-    def xreplace(self, rule: Mapping[Any, Any]) -> Term:  # type: ignore[override]
-        return substitute(self, rule)
-
-    def _eval_subs(self, old: Basic, new: Basic) -> Term:
-        return substitute(self, {old: new})
-
-    def _sympystr(self, printer: Any) -> str:
-        from .printing import text
-
-        return text(self)
-
-    def _latex(self, printer: Any) -> str:
-        from .printing import latex
-
-        return latex(self)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _ix(x: Index) -> Expr:
-    e = sympy.sympify(x)
-    if not isinstance(e, Expr) or isinstance(e, Term):
-        raise TypeError(f"{x!r} is no index expression")
-    return cast(Expr, sympy.expand(e))
-
-
-class Var(Term):
-    """An atom: one member ``name[indices]`` of a family of matrices, or a single matrix, vector or scalar."""
-
-    def __new__(
-        cls, name: str | Str, indices: Iterable[Index], rows: Index, cols: Index, field: str | Str = "real"
-    ) -> Var:
-        if str(field) not in ("real", "complex"):
-            raise ValueError(f"the field of {name} is 'real' or 'complex', not {str(field)!r}")
-        ixs = Tuple(*[_ix(i) for i in indices])
-        return cast(Var, Basic.__new__(cls, Str(str(name)), ixs, _ix(rows), _ix(cols), Str(str(field))))
-
-    @property
-    def name(self) -> str:
-        return str(self.args[0])
-
-    @property
-    def indices(self) -> tuple[Expr, ...]:
-        return tuple(self.args[1].args)  # type: ignore[arg-type]
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return (self.args[2], self.args[3])  # type: ignore[return-value]
-
-    @property
-    def field(self) -> str:
-        return str(self.args[4])
-
-
-@dataclass(frozen=True)
-class Family:
-    """A named family; ``family[t]`` is its member, ``family()`` the single member of a family without indices."""
-
-    name: str
-    rows: Any = 1
-    cols: Any = 1
-    field: str = "real"
-
-    def __getitem__(self, indices: Index | tuple[Index, ...]) -> Var:
-        ixs = indices if isinstance(indices, tuple) else (indices,)
-        return Var(self.name, ixs, self.rows, self.cols, self.field)
-
-    def __call__(self) -> Var:
-        return Var(self.name, (), self.rows, self.cols, self.field)
-
-
-def scalar(name: str, field: str = "real") -> Var:
-    """One scalar."""
-    return Family(name, 1, 1, field)()
-
-
-def scalars(name: str, field: str = "real") -> Family:
-    """A family of scalars."""
-    return Family(name, 1, 1, field)
-
-
-def vectors(name: str, n: Index, field: str = "real") -> Family:
-    """A family of column vectors of size n."""
-    return Family(name, n, 1, field)
-
-
-def vector(name: str, n: Index, field: str = "real") -> Var:
-    """One column vector of size n."""
-    return Family(name, n, 1, field)()
-
-
-def matrices(name: str, m: Index, n: Index, field: str = "real") -> Family:
-    """A family of m x n matrices."""
-    return Family(name, m, n, field)
-
-
-def matrix(name: str, m: Index, n: Index, field: str = "real") -> Var:
-    """One m x n matrix."""
-    return Family(name, m, n, field)()
-
-
-class Num(Term):
-    """A rational number."""
-
-    def __new__(cls, value: int | Fraction | Rational) -> Num:
-        v = Rational(value.numerator, value.denominator) if isinstance(value, Fraction) else sympy.sympify(value)
-        if not v.is_Rational:
-            raise TypeError(f"Num holds a rational number, not {value!r}")
-        return cast(Num, Basic.__new__(cls, v))
-
-    @property
-    def value(self) -> Rational:
-        return cast(Rational, self.args[0])
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return (Integer(1), Integer(1))
-
-
-class _Scalar(Term):
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return (Integer(1), Integer(1))
-
-
-class Ind(_Scalar):
-    """An index expression used as a number, as in 1/t."""
-
-    def __new__(cls, expr: Index) -> Ind:
-        return cast(Ind, Basic.__new__(cls, _ix(expr)))
-
-    @property
-    def expr(self) -> Expr:
-        return cast(Expr, self.args[0])
-
-
-class NegInf(_Scalar):
-    """The logarithm of zero: Exp(NegInf()) is 0. It may stand only under Exp, alone or as a branch of Where."""
-
-    def __new__(cls) -> NegInf:
-        return cast(NegInf, Basic.__new__(cls))
-
-
-class Zero(Term):
-    """The zero matrix."""
-
-    def __new__(cls, rows: Index, cols: Index) -> Zero:
-        return cast(Zero, Basic.__new__(cls, _ix(rows), _ix(cols)))
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return (self.args[0], self.args[1])  # type: ignore[return-value]
-
-
-class Eye(Term):
-    """The identity matrix."""
-
-    def __new__(cls, n: Index) -> Eye:
-        return cast(Eye, Basic.__new__(cls, _ix(n)))
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return (self.args[0], self.args[0])  # type: ignore[return-value]
-
-
-class Add(Term):
-    """A sum of terms of one shape."""
-
-
-    def __new__(cls, *terms: Term) -> Add:
-        flat = [t for x in terms for t in (x.args if isinstance(x, Add) else (x,))]
-        first = cast(Term, flat[0])
-        for t in cast("list[Term]", flat[1:]):
-            if not (same(t.rows, first.rows) and same(t.cols, first.cols)):
-                raise ShapeError(f"cannot add {_shape(t)} to {_shape(first)}: {t} to {first}")
-        return cast(Add, Basic.__new__(cls, *flat))
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return cast(Term, self.args[0]).shape
-
-
-def _shape(t: Term) -> str:
-    return f"a {t.rows} x {t.cols} term"
-
-
-class Mul(Term):
-    """An ordered product; 1 x 1 factors are scalars and may stand anywhere."""
-
-
-    def __new__(cls, *terms: Term) -> Mul:
-        # a scalar product stays whole: its factors may not fit between its neighbours
-        splice = [isinstance(x, Mul) and not x.is_scalar_term for x in terms]
-        flat = [cast(Term, t) for x, s in zip(terms, splice, strict=True) for t in (x.args if s else (x,))]
-        _product_shape(flat)
-        return cast(Mul, Basic.__new__(cls, *flat))
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return _product_shape(cast("tuple[Term, ...]", self.args))
-
-
-def _product_shape(factors: Iterable[Term]) -> tuple[Expr, Expr]:
-    rows = cols = Integer(1)
-    last: Term | None = None
-    for f in factors:
-        if f.is_scalar_term:
-            continue
-        if (rows, cols) == (1, 1):
-            rows, cols = f.shape
-        elif same(cols, f.rows):
-            cols = f.cols
-        else:
-            raise ShapeError(f"cannot multiply {rows} x {cols} by {_shape(f)}: {f} after {last}")
-        last = f
-    return rows, cols
-
-
-class Transpose(Term):
-    """The transpose, without conjugation."""
-
-
-    def __new__(cls, x: Term) -> Transpose:
-        return cast(Transpose, Basic.__new__(cls, x))
-
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        x = cast(Term, self.args[0])
-        return (x.cols, x.rows)
-
-
-class _SameShape(Term):
-    @property
-    def shape(self) -> tuple[Expr, Expr]:
-        return cast(Term, self.args[0]).shape
-
-
-class Conj(_SameShape):
-    """The entrywise complex conjugate; ``x.H`` is the adjoint."""
-
-
-    def __new__(cls, x: Term) -> Conj:
-        return cast(Conj, Basic.__new__(cls, x))
-
-
-class Hadamard(_SameShape):
+from .base import (
+    Add,
+    BoundError,
+    Conj,
+    Eye,
+    Family,
+    Ind,
+    Index,
+    Inverse,
+    Like,
+    Mul,
+    NegInf,
+    Num,
+    Power,
+    SameShape,
+    ScalarTerm,
+    ShapeError,
+    Term,
+    Transpose,
+    Var,
+    Zero,
+    free,
+    fresh,
+    index,
+    index_expression,
+    indices,
+    lift,
+    matrices,
+    matrix,
+    put,
+    same,
+    scalar,
+    scalars,
+    shown_shape,
+    square,
+    substitute,
+    vector,
+    vectors,
+    walk,
+)
+
+
+class Hadamard(SameShape):
     """The entrywise product of two terms of one shape."""
 
 
     def __new__(cls, a: Term, b: Term) -> Hadamard:
         if not (same(a.rows, b.rows) and same(a.cols, b.cols)):
-            raise ShapeError(f"the entrywise product needs one shape, not {_shape(a)} and {_shape(b)}")
+            raise ShapeError(f"the entrywise product needs one shape, not {shown_shape(a)} and {shown_shape(b)}")
         return cast(Hadamard, Basic.__new__(cls, a, b))
 
 
@@ -389,7 +80,7 @@ class Diag(Term):
 
     def __new__(cls, v: Term) -> Diag:
         if v.cols != 1:
-            raise ShapeError(f"Diag needs a column vector, not {_shape(v)}")
+            raise ShapeError(f"Diag needs a column vector, not {shown_shape(v)}")
         return cast(Diag, Basic.__new__(cls, v))
 
     @property
@@ -398,65 +89,43 @@ class Diag(Term):
         return (n, n)
 
 
-def _square(x: Term, what: str) -> Term:
-    if not same(x.rows, x.cols):
-        raise ShapeError(f"{what} needs a square matrix or a scalar, not {_shape(x)}")
-    return x
-
-
-class Power(_SameShape):
-    """An integer power with a symbolic exponent; a negative one needs an inverse to exist."""
-
-
-    def __new__(cls, x: Term, exponent: Index) -> Power:
-        return cast(Power, Basic.__new__(cls, _square(x, "a power"), _ix(exponent)))
-
-
-class Inverse(_SameShape):
-    """The inverse of a square matrix, the reciprocal of a scalar."""
-
-
-    def __new__(cls, x: Term) -> Inverse:
-        return cast(Inverse, Basic.__new__(cls, _square(x, "an inverse")))
-
-
-class Exp(_SameShape):
+class Exp(SameShape):
     """The exponential of a scalar or of a square matrix."""
 
     def __new__(cls, x: Term) -> Exp:
-        return cast(Exp, Basic.__new__(cls, _square(x, "exp")))
+        return cast(Exp, Basic.__new__(cls, square(x, "exp")))
 
 
-class Log(_SameShape):
+class Log(SameShape):
     """The natural logarithm of a positive scalar."""
 
     def __new__(cls, x: Term) -> Log:
         if not x.is_scalar_term:
-            raise ShapeError(f"log needs a scalar, not {_shape(x)}")
+            raise ShapeError(f"log needs a scalar, not {shown_shape(x)}")
         return cast(Log, Basic.__new__(cls, x))
 
 
-class Sqrt(_SameShape):
+class Sqrt(SameShape):
     """The non-negative square root of a non-negative scalar."""
 
     def __new__(cls, x: Term) -> Sqrt:
         if not x.is_scalar_term:
-            raise ShapeError(f"sqrt needs a scalar, not {_shape(x)}")
+            raise ShapeError(f"sqrt needs a scalar, not {shown_shape(x)}")
         return cast(Sqrt, Basic.__new__(cls, x))
 
 
-class Trace(_Scalar):
+class Trace(ScalarTerm):
     """The trace of a square matrix."""
 
     def __new__(cls, x: Term) -> Trace:
-        return cast(Trace, Basic.__new__(cls, _square(x, "a trace")))
+        return cast(Trace, Basic.__new__(cls, square(x, "a trace")))
 
 
 class Cond(Basic):
     """A conjunction of inequalities ``e >= 0`` between index expressions."""
 
     def __new__(cls, *exprs: Index) -> Cond:
-        return cast(Cond, Basic.__new__(cls, *[_ix(e) for e in exprs]))
+        return cast(Cond, Basic.__new__(cls, *[index_expression(e) for e in exprs]))
 
     def __and__(self, other: Cond) -> Cond:
         return Cond(*cast("tuple[Expr, ...]", self.args + other.args))
@@ -464,12 +133,12 @@ class Cond(Basic):
 
 def le(a: Index, b: Index) -> Cond:
     """The condition a <= b."""
-    return Cond(_ix(b) - _ix(a))
+    return Cond(index_expression(b) - index_expression(a))
 
 
 def lt(a: Index, b: Index) -> Cond:
     """The condition a < b, between integers."""
-    return Cond(_ix(b) - _ix(a) - 1)
+    return Cond(index_expression(b) - index_expression(a) - 1)
 
 
 def equal(a: Index, b: Index) -> Cond:
@@ -477,12 +146,12 @@ def equal(a: Index, b: Index) -> Cond:
     return le(a, b) & le(b, a)
 
 
-class Where(_SameShape):
+class Where(SameShape):
     """``a`` where the condition holds, ``b`` elsewhere."""
 
     def __new__(cls, cond: Cond, a: Term, b: Term) -> Where:
         if not (same(a.rows, b.rows) and same(a.cols, b.cols)):
-            raise ShapeError(f"the branches of Where need one shape, not {_shape(a)} and {_shape(b)}")
+            raise ShapeError(f"the branches of Where need one shape, not {shown_shape(a)} and {shown_shape(b)}")
         return cast(Where, Basic.__new__(cls, cond, a, b))
 
     @property
@@ -495,7 +164,7 @@ def indicator(cond: Cond) -> Term:
     return Where(cond, Num(1), Num(0))
 
 
-class _Ranged(_SameShape):
+class _Ranged(SameShape):
     """A body with a bound index that runs over lo..hi."""
 
     binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
@@ -503,7 +172,7 @@ class _Ranged(_SameShape):
     def __new__(cls, body: Term, i: Symbol, lo: Index, hi: Index) -> _Ranged:
         if not isinstance(i, Symbol):
             raise BoundError(f"a bound index is a symbol, not {i!r}")
-        lo, hi = _ix(lo), _ix(hi)
+        lo, hi = index_expression(lo), index_expression(hi)
         if lo.has(i) or hi.has(i):
             raise BoundError(f"the range {lo}..{hi} uses the index {i} that it binds")
         return cast(_Ranged, Basic.__new__(cls, body, i, lo, hi))
@@ -524,7 +193,7 @@ class Prod(Term):
     binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
     def __new__(cls, body: Term, i: Symbol, lo: Index, hi: Index, decreasing: Any = False) -> Prod:
-        _square(body, "an ordered product")
+        square(body, "an ordered product")
         checked = Sum(body, i, lo, hi)
         return cast(Prod, Basic.__new__(cls, *checked.args, sympy.true if decreasing else sympy.false))
 
@@ -544,7 +213,7 @@ class Stack(Term):
 
     def __new__(cls, body: Term, i: Symbol, lo: Index, hi: Index) -> Stack:
         if body.rows != 1:
-            raise ShapeError(f"Stack needs rows, not {_shape(body)}")
+            raise ShapeError(f"Stack needs rows, not {shown_shape(body)}")
         return cast(Stack, Basic.__new__(cls, *Sum(body, i, lo, hi).args))
 
     @property
@@ -562,19 +231,19 @@ class Row(Term):
 
 
     def __new__(cls, x: Term, i: Index) -> Row:
-        return cast(Row, Basic.__new__(cls, x, _ix(i)))
+        return cast(Row, Basic.__new__(cls, x, index_expression(i)))
 
     @property
     def shape(self) -> tuple[Expr, Expr]:
         return (Integer(1), cast(Term, self.args[0]).cols)
 
 
-class Entry(_Scalar):
+class Entry(ScalarTerm):
     """The entry in row i and column j."""
 
 
     def __new__(cls, x: Term, i: Index, j: Index) -> Entry:
-        return cast(Entry, Basic.__new__(cls, x, _ix(i), _ix(j)))
+        return cast(Entry, Basic.__new__(cls, x, index_expression(i), index_expression(j)))
 
 
 class Rows(Term):
@@ -582,7 +251,7 @@ class Rows(Term):
 
 
     def __new__(cls, x: Term, lo: Index, hi: Index) -> Rows:
-        return cast(Rows, Basic.__new__(cls, x, _ix(lo), _ix(hi)))
+        return cast(Rows, Basic.__new__(cls, x, index_expression(lo), index_expression(hi)))
 
     @property
     def shape(self) -> tuple[Expr, Expr]:
@@ -618,7 +287,7 @@ class Apply(Term):
         cls, name: str | Str, args: Iterable[Term], rows: Index, cols: Index, field: str | Str = "real"
     ) -> Apply:
         given = Tuple(*args)
-        return cast(Apply, Basic.__new__(cls, Str(str(name)), given, _ix(rows), _ix(cols), Str(str(field))))
+        return cast(Apply, Basic.__new__(cls, Str(str(name)), given, index_expression(rows), index_expression(cols), Str(str(field))))
 
     @property
     def name(self) -> str:
@@ -659,13 +328,13 @@ class Rec(Term):
             raise BoundError("a recursion binds an index symbol and a Var without indices")
         for x, what in ((prev, "previous state"), (step, "step")):
             if not (same(x.rows, init.rows) and same(x.cols, init.cols)):
-                raise ShapeError(f"the {what} of {name} is {_shape(x)}, but its initial value is {_shape(init)}")
+                raise ShapeError(f"the {what} of {name} is {shown_shape(x)}, but its initial value is {shown_shape(init)}")
         # one spelling for equal recursions: bound names depend on the depth of nesting alone
         mark = PRIME * _depth(step)
         own_t, own_prev = index(f"t{mark}"), Var(f"{name}{mark}", (), *init.shape, prev.field)
         step = substitute(step, {t: own_t, prev: own_prev})
         t, prev = own_t, own_prev
-        return cast(Rec, Basic.__new__(cls, Str(str(name)), _ix(at), t, prev, _ix(start), init, step))
+        return cast(Rec, Basic.__new__(cls, Str(str(name)), index_expression(at), t, prev, index_expression(start), init, step))
 
     @property
     def name(self) -> str:
@@ -689,7 +358,7 @@ class Rec(Term):
 
     def step_at(self, t: Index, previous: Term) -> Term:
         """The update's right-hand side at index t, from the given previous state."""
-        return substitute(cast(Term, self.args[6]), {self.args[2]: _ix(t), self.args[3]: previous})
+        return substitute(cast(Term, self.args[6]), {self.args[2]: index_expression(t), self.args[3]: previous})
 
     def moved(self, at: Index) -> Rec:
         """The same family's member at another index."""
@@ -715,7 +384,7 @@ def recurrence(
     return Recurrence(Rec(name, start, t, prev, start, init, step(t, prev)))
 
 
-class Integral(_SameShape):
+class Integral(SameShape):
     """The integral of a body over a scalar variable from lo to hi."""
 
     binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
@@ -730,15 +399,25 @@ def _real_variable(s: Term) -> Term:
     return s
 
 
-class Deriv(_SameShape):
+class Deriv(SameShape):
     """The derivative of a body by the scalar variable s, as a function of s."""
 
 
     def __new__(cls, body: Term, s: Var) -> Deriv:
         return cast(Deriv, Basic.__new__(cls, body, _real_variable(s)))
 
+    def substituted(self, live: Mapping[Basic, Basic]) -> Basic | None:
+        """A value for the variable is put after the derivative is taken."""
+        body, s = cast("tuple[Term, Var]", self.args)
+        if s not in live:
+            return None
+        others = {k: v for k, v in live.items() if k != s}
+        if any(s in free(v) for v in others.values()):
+            raise BoundError(f"cannot substitute under the derivative by {s}")
+        return At(Deriv(cast(Term, put(body, others)), s), s, live[s])
 
-class At(_SameShape):
+
+class At(SameShape):
     """The value of a body at s = value."""
 
     binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
@@ -747,7 +426,7 @@ class At(_SameShape):
         return cast(At, Basic.__new__(cls, body, _real_variable(s), lift(value)))
 
 
-class Expect(_SameShape):
+class Expect(SameShape):
     """The expectation of a body over the families named; everything else is deterministic."""
 
     def __new__(cls, body: Term, *names: str | Str) -> Expect:
@@ -763,98 +442,74 @@ def norm2(x: Term) -> Term:
     return Mul(Transpose(Conj(x)), x)
 
 
-@cache
-def free(x: Basic) -> frozenset[Basic]:
-    """The free symbols and the free Vars without indices of a term."""
-    if isinstance(x, Symbol):
-        return frozenset({x})
-    out: set[Basic] = set()
-    binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
-    for n, a in enumerate(x.args):
-        if n in binds:
-            continue
-        inner = free(a)
-        bound = {x.args[b] for b, scope in binds.items() if n in scope}
-        out |= inner - bound
-    if isinstance(x, Var) and not x.indices:
-        out.add(x)
-    return frozenset(out)
-
-
-def _fresh(v: Basic, taken: frozenset[Basic]) -> Basic:
-    n = 1
-    while True:
-        if isinstance(v, Symbol):
-            new: Basic = Symbol(f"{v.name}_{n}", **v.assumptions0)
-        else:
-            w = cast(Var, v)
-            new = Var(f"{w.name}_{n}", (), w.rows, w.cols, w.field)
-        if new not in taken:
-            return new
-        n += 1
-
-
-def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:
-    """Replace free symbols and free Vars without indices; bound ones are renamed where they would capture.
-
-    Raises TypeError for any other key: a compound term is replaced only by a proved equation.
-    """
-    clean: dict[Basic, Basic] = {}
-    for old, new in mapping.items():
-        if isinstance(old, Symbol):
-            clean[old] = _ix(new)
-        elif isinstance(old, Var) and not old.indices:
-            value = lift(new)
-            if not (same(old.rows, value.rows) and same(old.cols, value.cols)):
-                raise ShapeError(f"cannot replace {_shape(old)} by {_shape(value)}")
-            clean[old] = value
-        else:
-            raise TypeError(f"cannot substitute for {old!r}: only for symbols and Vars without indices")
-    return _substitute(x, clean)
-
-
-def _substitute(x: Basic, m: Mapping[Basic, Basic]) -> Basic:
-    live = {k: v for k, v in m.items() if k in free(x)}
-    if not live:
-        return x
-    if x in live:
-        return live[x]
-    if isinstance(x, Expr):
-        return cast(Basic, sympy.expand(Expr.subs(x, list(live.items()), simultaneous=True)))
-    if isinstance(x, Deriv) and x.args[1] in live:
-        value = live.pop(x.args[1])
-        inner = cast(Term, _substitute(x.args[0], live)) if live else cast(Term, x.args[0])
-        if any(x.args[1] in free(v) for v in live.values()):
-            raise BoundError(f"cannot substitute under the derivative by {x.args[1]}")
-        return At(Deriv(inner, cast(Var, x.args[1])), cast(Var, x.args[1]), value)
-    args = list(x.args)
-    binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
-    incoming = frozenset().union(*[free(v) for v in live.values()])
-    resized: dict[Basic, Basic] = {}
-    for b in binds:
-        # a bound state has the size of what it stands for
-        if isinstance(args[b], Var) and free(args[b]) & live.keys():
-            resized[args[b]] = args[b].func(*[_substitute(a, live) for a in args[b].args])
-    for b, scope in binds.items():
-        if args[b] in incoming:
-            taken = incoming.union(*[free(args[n]) for n in scope], frozenset(live), {args[c] for c in binds})
-            new = _fresh(args[b], taken)
-            for n in scope:
-                args[n] = _substitute(args[n], {args[b]: new})
-            args[b] = new
-    out = []
-    for n, a in enumerate(args):
-        if n in binds:
-            out.append(resized.get(a, a))
-            continue
-        bound = {args[b] for b, scope in binds.items() if n in scope}
-        inside = {k: v for k, v in live.items() if k not in bound}
-        out.append(_substitute(a, inside | {k: v for k, v in resized.items() if k in bound}))
-    return x.func(*out)
-
-
-def walk(x: Basic) -> Iterable[Basic]:
-    """Every node of a term, the term itself first."""
-    yield x
-    for a in x.args:
-        yield from walk(a)
+__all__ = [
+    "PRIME",
+    "Add",
+    "Apply",
+    "At",
+    "Block",
+    "BoundError",
+    "Cond",
+    "Conj",
+    "Deriv",
+    "Diag",
+    "Entry",
+    "Exp",
+    "Expect",
+    "Eye",
+    "Family",
+    "Hadamard",
+    "Ind",
+    "Index",
+    "Integral",
+    "Inverse",
+    "Like",
+    "Log",
+    "Mul",
+    "NegInf",
+    "Num",
+    "Power",
+    "Prod",
+    "Rec",
+    "Recurrence",
+    "Row",
+    "Rows",
+    "SameShape",
+    "ScalarTerm",
+    "ShapeError",
+    "Sqrt",
+    "Stack",
+    "Sum",
+    "Term",
+    "Trace",
+    "Transpose",
+    "Tuple",
+    "Var",
+    "Where",
+    "Zero",
+    "entries",
+    "equal",
+    "free",
+    "fresh",
+    "index",
+    "index_expression",
+    "indicator",
+    "indices",
+    "le",
+    "lift",
+    "lt",
+    "matrices",
+    "matrix",
+    "norm2",
+    "put",
+    "recurrence",
+    "same",
+    "scalar",
+    "scalars",
+    "shown_shape",
+    "square",
+    "substitute",
+    "vector",
+    "vectors",
+    "walk",
+]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from .affine import Affine, Guards, affine, feasible, implied
-from .algebra import ONE, Atom, Mono, Normal, Poly, add_normals, collected, guard, merge_scalars, opened, rebound, times
+from .algebra import Atom, Mono, Normal, Poly, add_normals, collected, guard, merge_scalars, opened, rebound, times
 from .canonical import SHORT, TooLarge, base_of, body_at, canonical, normal, unit_of, with_scalar, with_word
 
 
