@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .claim import Claim, Source, variant
 from .kernel.formulas import Assumption, Declaration, Equation, Statement
-from .kernel.scripts import Direct, Induction, Lemma, Link, Chain, Given, Rowwise
+from .kernel.scripts import Chain, Direct, Given, Induction, Lemma, Link, Rowwise
 from .kernel.terms import (
     Exp,
     Hadamard,

@@ -160,7 +160,7 @@ class Atom:
         match self.kind:
             case "pow":
                 return replace(self, inner=(self.inner[0].transpose(),))
-            case "inv" | "exp":
+            case "inv" | "exp" | "base":
                 return replace(self, args=(self.args[0].map(Mono.transpose),))
             case "integral" | "expect":
                 return replace(self, args=(self.args[0].map(Mono.transpose), *self.args[1:]), shape=swapped)
@@ -182,7 +182,7 @@ class Atom:
                 return replace(self, inner=cyclic(tuple(a.conjugate() for a in self.inner)))
             case "pow" | "had" | "row" | "entry" | "column":
                 return replace(self, inner=tuple(a.conjugate() for a in self.inner))
-            case "inv" | "exp" | "prod" | "diag" | "expect":
+            case "inv" | "exp" | "base" | "prod" | "diag" | "expect":
                 return replace(self, args=tuple(a.map(Mono.conjugate) for a in self.args))
             case "integral":
                 return replace(self, args=(self.args[0].map(Mono.conjugate), *self.args[1:]))

@@ -125,7 +125,12 @@ def number(a: Affine) -> Poly:
 
 
 def _close_powers(m: Mono, _: Guards) -> Poly | None:
-    """Roots, numbers and index values whose exponent or index became a number."""
+    """Roots, numbers, index values and matrix powers whose exponent or index became a number."""
+    for place, word in _words(m):
+        for n, a in enumerate(word):
+            if a.kind == "pow" and a.index[0].is_const and a.index[0].const in (0, 1):
+                closed = matrix_power(a.inner[0], a.index[0])
+                return with_word(m, place, [unit_of(word[:n]), unit_of(closed), unit_of(word[n + 1 :])])
     for n, (a, e) in enumerate(m.scalars):
         rest = replace(opened(m), scalars=m.scalars[:n] + m.scalars[n + 1 :])
         if a.kind == "sqrt" and e.is_const and abs(e.const) >= 2:
