@@ -1,0 +1,97 @@
+"""How far a correct form may be from the truth: derived by running error analysis, never chosen.
+
+Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3: N roundings in a row cost a relative
+error of at most γ_N(u) = N u / (1 - N u). A step that is rounded where the true state is S costs γ_N(u) times the step
+on absolute values of S, and reaches a later output through the exact transitions in between. Errors of errors are
+below the bound times itself; a comparison whose bound exceeds 2⁻⁸ of the output's scale is blind, so `SECOND_ORDER`
+covers them wherever a comparison counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .tensors import Precision
+
+Array = np.ndarray[Any, Any]
+BLIND = 2.0**-8
+SECOND_ORDER = 1 + 2.0**-7
+EXACT = Precision(2.0**-52, 2.0**-1000)
+"""The truth itself, as it is held in float64."""
+
+
+def gamma(count: float, unit: float) -> float:
+    """γ_N(u); infinite where N u >= 1 and the analysis says nothing."""
+    return count * unit / (1 - count * unit) if count * unit < 1 else np.inf
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of the outputs and of every state, in the shapes of what they bound."""
+
+    output: Array
+    states: Array
+
+
+def stored(bound: Array, truth: Array, precision: Precision) -> Array:
+    """The bound of an output that is rounded to its own dtype at the end."""
+    return bound * (1 + precision.out) + precision.out * np.abs(truth) + precision.out_tiny
+
+
+def additive(q: Array, writes: Array, start: Array, precision: Precision) -> Bounds:
+    """Bounds for S_t = S_{t-1} + W_t, o_t = S_tᵀ q_t, in any order of summation.
+
+    ``q`` (T, K) is scaled; ``writes`` |k_t||v_t|ᵀ (T, K, V), ``start`` (K, V). The transitions are the identity, so
+    each term k_j v_j meets one product, at most T + 1 sums over time (in one go or chunk by chunk, plus the state),
+    and in a read-out two roundings of the scaled query and a dot product over K.
+    """
+    steps, width = q.shape
+    total = np.concatenate([np.abs(start)[None], writes]).cumsum(0)
+    grow = np.arange(steps + 1)[:, None, None]
+    states = _gammas(grow + 2, precision.unit) * total
+    read = np.einsum("tk,tkv->tv", np.abs(q), total[1:])
+    output = _gammas(grow[1:, :, 0] + width + 5, precision.unit) * read
+    return Bounds(output * SECOND_ORDER + width * precision.tiny, states * SECOND_ORDER + precision.tiny * (grow + 1))
+
+
+def _gammas(count: Array, unit: float) -> Array:
+    product = count * unit
+    return np.where(product < 1, product / (1 - np.minimum(product, 0.5)), np.inf)
+
+
+def carried(
+    q: Array,
+    states: Array,
+    local: Array,
+    read: float,
+    backward: Callable[[Array, int], Array],
+    precision: Precision,
+) -> Bounds:
+    """Bounds for S_t = A_t S_{t-1} + W_t, o_t = S_tᵀ q_t from the local error of every step.
+
+    ``local`` (T + 1, K, V) bounds what step t adds to the error (its first row: the start); ``backward(w, t)`` is
+    w A_t for rows w (..., K). A row of the exact product q_tᵀ A_t ⋯ A_{s+1} is taken before its absolute value.
+    ``read`` is γ of the read-out's own roundings.
+    """
+    steps, width = q.shape
+    output = read * np.einsum("tk,tkv->tv", np.abs(q), np.abs(states[1:]))
+    spread = np.zeros_like(local)
+    rows = np.zeros((steps, width))
+    unit_rows = np.zeros((steps + 1, width, width))
+    for s in range(steps, -1, -1):
+        if s < steps:
+            rows = backward(rows, s + 1)
+            unit_rows = backward(unit_rows, s + 1)
+        if s > 0:
+            rows[s - 1] = q[s - 1]
+            output[s - 1 :] += np.abs(rows[s - 1 :]) @ local[s]
+        else:
+            output += np.abs(rows) @ local[0]
+        unit_rows[s] = np.eye(width)
+        spread[s:] += np.abs(unit_rows[s:]) @ local[s]
+    tiny = precision.tiny * width * (np.arange(steps + 1)[:, None, None] + 1)
+    return Bounds(output * SECOND_ORDER + width * precision.tiny, spread * SECOND_ORDER + tiny)

@@ -1,0 +1,93 @@
+"""Hold a column's forms against its declaration and every law, at a level of effort."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from isoform.derivations.claim import Evidence
+
+from .columns import operators
+from .laws import LawResult, laws
+from .operator import Form, Operator
+from .running import run_law
+
+ENGINE = "isoform properties"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried: drawn cases per law, and how many of the corner cases come first (None: all)."""
+
+    examples: int
+    corners: int | None
+
+
+LEVELS = {"quick": Effort(3, 4), "default": Effort(30, None), "deep": Effort(300, None)}
+
+
+@dataclass(frozen=True)
+class CrosscheckResult:
+    """What the laws say about a column's forms, and the evidence for its claims that follows."""
+
+    column: str
+    laws: tuple[LawResult, ...]
+    evidence: tuple[Evidence, ...]
+
+
+def crosscheck(
+    column: str,
+    forms: Mapping[str, tuple[Callable[..., Any], ...]],
+    steps: Mapping[str, Callable[..., Any]],
+    *,
+    level: str,
+    seed: int,
+) -> CrosscheckResult:
+    """Check every form of a column, by operator name, under every law.
+
+    Raises ValueError for an unknown level, and for forms of an operator that the column does not declare: they would
+    go unchecked.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
+    known = {o.name: o for o in operators(column)}
+    unknown = sorted(set(forms) - set(known))
+    if unknown:
+        raise ValueError(f"{column} has forms of {', '.join(unknown)}, but no such operator")
+    results = tuple(r for name, given in forms.items() for r in check_forms(known[name], given, steps.get(name), LEVELS[level], seed))
+    return CrosscheckResult(column, results, evidence(results))
+
+
+def check_forms(
+    operator: Operator, functions: tuple[Callable[..., Any], ...], step: Callable[..., Any] | None, effort: Effort, seed: int
+) -> Iterable[LawResult]:
+    """Every law on every form of an operator."""
+    for form in forms_of(functions, step):
+        for law in laws():
+            yield run_law(law, operator, form, examples=effort.examples, seed=seed, corners=effort.corners)
+
+
+def forms_of(functions: tuple[Callable[..., Any], ...], step: Callable[..., Any] | None) -> tuple[Form, ...]:
+    """The forms of an operator, each beside its siblings; the step goes with the first."""
+    return tuple(
+        Form(f.__name__, f, step if n == 0 else None, tuple(g for g in functions if g is not f)) for n, f in enumerate(functions)
+    )
+
+
+def evidence(results: tuple[LawResult, ...]) -> tuple[Evidence, ...]:
+    """What the laws that hold amount to: forms within the derived bound, and exact where every bit was right."""
+    held = [r for r in results if r.verdict == "holds"]
+    out = []
+    for kind, chosen in (
+        ("bounded", [r for r in held if r.law != "exact-bits"]),
+        ("exact", [r for r in held if r.law == "exact-bits"]),
+    ):
+        if chosen:
+            names = Counter(f"{r.operator}.{r.form}" for r in chosen)
+            worst = max(r.worst_error_over_bound or 0.0 for r in chosen)
+            detail = f"{len(names)} forms, {len(chosen)} laws, {sum(r.examples for r in chosen)} examples, worst error/bound {worst:.2g}"
+            out.append(Evidence(kind, ENGINE, f"Hypothesis {version('hypothesis')}", detail))
+    return tuple(out)

@@ -1,0 +1,152 @@
+"""What a law is, what it compares, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..bounds import BLIND
+from ..operator import Form, Instance, Operator, Reference
+from ..strategies import Case
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came out against what must come out, with a bound for every entry; a bound of 0 asks for the same value.
+
+    ``sharp`` (the bound itself by default) decides whether the comparison is blind: whether it exceeds 2⁻⁸ of the
+    largest true value anywhere.
+    """
+
+    what: str
+    found: Array
+    truth: Array
+    bound: Array
+    sharp: Array | None = None
+
+    @property
+    def ratios(self) -> Array:
+        """Error over bound, entry by entry; NaN and a wrong shape count as infinite."""
+        if np.shape(self.found) != np.shape(self.truth):
+            return np.full((1,), np.inf)
+        found, truth, bound = np.asarray(self.found), np.asarray(self.truth), np.broadcast_to(self.bound, np.shape(self.truth))
+        with np.errstate(all="ignore"):
+            error = np.abs(found - truth)
+            same = (found == truth) | (np.isnan(truth) & np.isnan(found))
+            ratio = np.where(same, 0.0, error / bound)
+        return np.where(np.isnan(ratio), np.inf, ratio)
+
+    @property
+    def worst(self) -> float:
+        """The largest error over bound; 0 where there is nothing to compare."""
+        return float(self.ratios.max(initial=0.0))
+
+    @property
+    def blind(self) -> bool:
+        """Whether passing means nothing: the bound is too wide, and not because nothing is there to be compared."""
+        sharp = self.bound if self.sharp is None else self.sharp
+        return np.size(sharp) > 0 and bool(np.max(sharp) > BLIND * np.max(np.abs(self.truth), initial=0.0)) and bool(np.any(self.truth))
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether there is no entry to compare, or the truth is 0 throughout."""
+        return np.size(self.truth) == 0 or not np.any(self.truth)
+
+    def first_bad(self) -> tuple[int, ...]:
+        """The first index whose error exceeds its bound."""
+        bad = np.argwhere(self.ratios > 1)
+        return tuple(int(i) for i in bad[0]) if len(bad) else ()
+
+
+Check = Callable[[Operator, Form, Case], Iterable[Comparison]]
+
+
+@dataclass(frozen=True)
+class Law:
+    """A property of every correct form: what it says, how a case is checked, and where it does not apply.
+
+    ``missing`` says why the law does not apply to a form, or "". ``prepare`` makes a drawn case one that the law can
+    use (another dtype, an added flag); ``weight`` is the share of the usual number of examples.
+    """
+
+    name: str
+    says: str
+    check: Check
+    missing: Callable[[Operator, Form], str] = lambda operator, form: ""
+    prepare: Callable[[Case], Case] = lambda case: case
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What a violated law hands back: the smallest case and the worst, the first bad entry, and how to run it again."""
+
+    case: Case
+    worst_case: Case
+    what: str
+    index: tuple[int, ...]
+    error_over_bound: float
+    detail: str
+    snippet: str
+
+
+@dataclass(frozen=True)
+class LawResult:
+    """How one form fared under one law: holds, violated, not-applicable or unverified."""
+
+    law: str
+    operator: str
+    form: str
+    verdict: str
+    examples: int = 0
+    worst_error_over_bound: float | None = None
+    witness: Witness | None = field(default=None, compare=False)
+    detail: str = ""
+
+
+@lru_cache(maxsize=512)
+def instance(operator: Operator, case: Case) -> Instance:
+    """The arrays of a case; shared between forms, so nothing may write to them."""
+    return operator.draw(case)
+
+
+@lru_cache(maxsize=512)
+def reference(operator: Operator, case: Case) -> Reference:
+    """The truth of a case, shared between forms and laws."""
+    return operator.refer(instance(operator, case))
+
+
+def outputs(what: str, found: Array, truth: Reference, start: int = 0, stop: int | None = None) -> Comparison:
+    """Rows start..stop-1 of the output against the truth."""
+    rows = slice(start, stop)
+    return Comparison(what, found, truth.output[:, rows], truth.bound[:, rows], truth.sharp[:, rows])
+
+
+def state_after(what: str, found: Array, truth: Reference, steps: int) -> Comparison:
+    """A state against the truth after so many tokens. A missing state is a wrong one."""
+    assert truth.states is not None and truth.states_bound is not None
+    return Comparison(what, np.zeros(0) if found is None else found, truth.states[:, steps], truth.states_bound[:, steps])
+
+
+def needs(*capabilities: str) -> Callable[[Operator, Form], str]:
+    """A law that applies where the operator has all these capabilities."""
+
+    def missing(operator: Operator, form: Form) -> str:
+        lacking = [c for c in capabilities if c not in operator.capabilities]
+        return f"{operator.name} has no {', no '.join(lacking)}" if lacking else ""
+
+    return missing
+
+
+def needs_state(operator: Operator, form: Form) -> str:
+    """A law that hands a state in and takes one out."""
+    if "state" not in operator.capabilities:
+        return f"{operator.name} has no state"
+    lacking = [a for a in (operator.state_argument, operator.final_argument) if not form.takes(a)]
+    return f"the form has no argument {' and no '.join(lacking)}" if lacking else ""

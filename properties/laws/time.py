@@ -1,0 +1,81 @@
+"""Time: no look ahead, and a sequence cut into pieces is the same sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..operator import Form, Instance, Operator
+from ..strategies import Case
+from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
+
+
+def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    steps = operator.length(x)
+    for n in sorted({1, steps // 2, steps - 1} & set(range(1, steps))):
+        alone, _ = operator.run(form.function, operator.cut(x, 0, n))
+        yield outputs(f"the first {n} tokens alone", alone, truth, 0, n)
+        kinds = ("other", "nan", "inf") if "quarantine" in operator.capabilities else ("other",)
+        for kind in kinds:
+            found, _ = operator.run(form.function, _later(operator, x, n, kind, case))
+            yield outputs(f"the first {n} tokens, later ones {kind}", found[:, :n], truth, 0, n)
+
+
+def _later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> Instance:
+    """The instance with other tokens from n on."""
+    inputs = dict(x.inputs)
+    for i in operator.inputs:
+        if i.time is None or i.name not in inputs:
+            continue
+        spoilt = np.moveaxis(inputs[i.name].copy(), i.time, 0)
+        fill = {"nan": np.nan, "inf": np.inf}.get(kind)
+        spoilt[n:] = spoilt[n:][::-1] * -0.5 if fill is None else fill
+        inputs[i.name] = np.moveaxis(spoilt, 0, i.time)
+    return replace(x, inputs=inputs)
+
+
+def cuts(case: Case, steps: int) -> Iterator[tuple[int, ...]]:
+    """Ways to cut a sequence: parts of 0, 1, 2 tokens and one less, exactly and one more than a chunk, in three parts or more."""
+    chunk = dict(case.sizes).get("chunk", 4)
+    a, b = sorted(int(n) for n in case.rng(101).integers(0, steps + 1, 2))
+    yield (0, 0, 1, 3, steps)
+    yield (0, chunk - 1, 2 * chunk - 1, 3 * chunk, steps)
+    yield (0, a, b, steps)
+
+
+def _split_and_resume(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    steps = operator.length(x)
+    for places in cuts(case, steps):
+        ends = [min(p, steps) for p in places]
+        found, state = [], None
+        for a, b in zip(ends, ends[1:]):
+            part, state = operator.run(form.function, operator.cut(x, a, b, state))
+            found.append(part)
+            yield state_after(f"state after {b} tokens, cut at {ends}", state, truth, b)
+        yield outputs(f"output, cut at {ends}", np.concatenate(found, 1), truth)
+
+
+def _needs_step(operator: Operator, form: Form) -> str:
+    return "" if form.step is not None else "there is no step form"
+
+
+def _step_is_whole(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    assert form.step is not None
+    x, truth = instance(operator, case), reference(operator, case)
+    found, states = operator.walk(form.step, x)
+    if found:
+        yield outputs("output, step by step", np.stack(found, 1), truth)
+    if truth.states is not None:
+        for n, state in enumerate(states, 1):
+            yield state_after(f"state after step {n}", state, truth, n)
+
+
+LAWS = (
+    Law("prefix-invariance", "later tokens, whatever they are, do not change earlier outputs", _prefix_invariance, needs("causal")),
+    Law("split-and-resume", "a sequence cut anywhere and resumed from the state is the whole", _split_and_resume, needs_state),
+    Law("step-equals-whole", "one token at a time is the whole", _step_is_whole, _needs_step),
+)

@@ -1,0 +1,48 @@
+"""A form computes its operator: outputs and states are those of the declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..operator import Form, Operator
+from ..strategies import Case
+from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
+
+
+def _form_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, _ = operator.run(form.function, x)
+    yield outputs("output", found, truth)
+
+
+def _state_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    steps = operator.length(x)
+    drawn = case.rng(100).integers(0, steps + 1, 2)
+    for n in sorted({0, 1, max(0, steps - 1), steps, *(int(d) for d in drawn)} & set(range(steps + 1))):
+        _, state = operator.run(form.function, operator.cut(x, 0, n))
+        yield state_after(f"state after {n} tokens", state, truth, n)
+
+
+def _exact_bits(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, state = operator.run(form.function, x)
+    yield Comparison("output", found, truth.output, np.zeros_like(truth.output))
+    if truth.states is not None and state is not None:
+        yield Comparison("final state", state, truth.states[:, -1], np.zeros_like(truth.states[:, -1]))
+
+
+def _dyadic(case: Case) -> Case:
+    kept = tuple(f for f in case.flags if f in ("start",))
+    dtype = "float64" if case.dtype == "float64" else "float32"
+    return replace(case, flags=(*kept, "dyadic"), dtype=dtype)
+
+
+LAWS = (
+    Law("form-equals-oracle", "the outputs are those of the declaration", _form_is_oracle),
+    Law("state-equals-oracle", "the state handed out is that of the declaration after exactly n tokens", _state_is_oracle, needs_state),
+    Law("exact-bits", "where every intermediate is representable, every bit is right", _exact_bits, needs("dyadic"), _dyadic),
+)

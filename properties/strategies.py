@@ -1,0 +1,104 @@
+"""Cases: shapes, a seed and structure flags, from which the arrays are made deterministically.
+
+Nothing is drawn element by element: a case is small, shrinks well, and prints as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from .tensors import DTYPES, rounded
+
+Array = np.ndarray[Any, Any]
+SMALL, LARGE = "small", "large"
+SCALES = (SMALL, LARGE)
+_EXPONENT = {
+    "float64": {SMALL: -20, LARGE: 20},
+    "float32": {SMALL: -10, LARGE: 10},
+    "bfloat16": {SMALL: -10, LARGE: 10},
+    "float16": {SMALL: -3, LARGE: 2},
+}
+"""Powers of two that inputs are scaled by; float16 has a small range."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One example: operator, sizes by axis name, seed, dtype, scale of the inputs and structure flags."""
+
+    operator: str
+    sizes: tuple[tuple[str, int], ...]
+    seed: int = 0
+    dtype: str = "float32"
+    scale: str = SMALL
+    flags: tuple[str, ...] = ()
+
+    def size(self, axis: str) -> int:
+        """The size of an axis. Raises KeyError for an axis that the case has not."""
+        return dict(self.sizes)[axis]
+
+    def has(self, flag: str) -> bool:
+        """Whether a structure flag is set."""
+        return flag in self.flags
+
+    @property
+    def unit(self) -> float:
+        """The factor that scales the inputs."""
+        return float(2.0 ** _EXPONENT[self.dtype][self.scale])
+
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """The random numbers of this case, one independent stream per purpose."""
+        return np.random.default_rng([self.seed, *purpose])
+
+    def to_json(self) -> str:
+        """The case as one line of JSON; `from_json` reads it."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Case:
+        """The case that `to_json` wrote."""
+        d = json.loads(text)
+        return Case(**{**d, "sizes": tuple((n, s) for n, s in d["sizes"]), "flags": tuple(d["flags"])})
+
+
+def normal(case: Case, purpose: int, *shape: int, scaled: bool = True) -> Array:
+    """Normal numbers of the case's scale, rounded to its dtype; integers from -2 to 2 for a dyadic case."""
+    if case.has("dyadic"):
+        return case.rng(purpose).integers(-2, 3, shape).astype(float)
+    return rounded(case.rng(purpose).standard_normal(shape) * (case.unit if scaled else 1.0), case.dtype)
+
+
+lengths = st.one_of(st.sampled_from((0, 1, 2, 3)), st.integers(0, 20))
+chunks = st.sampled_from((1, 2, 3, 4, 7, 16, 64))
+seeds = st.integers(0, 2**16)
+dtypes = st.sampled_from(DTYPES)
+
+
+def sizes(**axes: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[tuple[str, int], ...]]:
+    """Sizes by axis name."""
+    return st.fixed_dictionaries(axes).map(lambda d: tuple(d.items()))
+
+
+def flags(*groups: Sequence[str]) -> st.SearchStrategy[tuple[str, ...]]:
+    """At most one flag of each group; the empty word is no flag."""
+    return st.tuples(*(st.sampled_from(("", *g)) for g in groups)).map(lambda found: tuple(f for f in found if f))
+
+
+def cases(
+    operator: str,
+    shape: st.SearchStrategy[tuple[tuple[str, int], ...]],
+    structure: st.SearchStrategy[tuple[str, ...]],
+) -> Callable[..., st.SearchStrategy[Case]]:
+    """The cases of an operator, as a function of the scales and dtypes that are wanted."""
+
+    def build(scales: Sequence[str] = SCALES, wanted: Sequence[str] = DTYPES) -> st.SearchStrategy[Case]:
+        return st.builds(
+            Case, st.just(operator), shape, seeds, st.sampled_from(tuple(wanted)), st.sampled_from(tuple(scales)), structure
+        )
+
+    return build

@@ -1,0 +1,114 @@
+"""The only place that knows torch: arrays to tensors and back, the precision of a dtype, views, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = np.ndarray[Any, Any]
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What a form promises: sums in one dtype, outputs rounded to another.
+
+    ``unit`` and ``out`` are the error of one rounding relative to its result, ``tiny`` and ``out_tiny`` the absolute
+    error below the normal numbers. Rounding is taken to be *faithful* (below one unit in the last place, twice the
+    half unit of IEEE arithmetic), which is what accelerators and their math libraries promise.
+    """
+
+    unit: float
+    tiny: float
+    out: float = 0.0
+    out_tiny: float = 0.0
+
+
+def precision(dtype: str) -> Precision:
+    """The precision of a form whose inputs have this dtype: 16-bit ones are summed in float32."""
+    info = torch.finfo(getattr(torch, dtype))
+    if dtype in ("bfloat16", "float16"):
+        wide = torch.finfo(torch.float32)
+        return Precision(wide.eps, wide.tiny, info.eps, info.tiny)
+    return Precision(info.eps, info.tiny)
+
+
+def rounded(x: Array, dtype: str) -> Array:
+    """The nearest values of a dtype, as float64 (complex128 for complex x); exact for the forms' inputs."""
+    if np.iscomplexobj(x):
+        return rounded(x.real, dtype) + 1j * rounded(x.imag, dtype)
+    return torch.from_numpy(np.array(x, dtype=np.float64)).to(getattr(torch, dtype)).to(torch.float64).numpy()
+
+
+def tensor(x: Array, dtype: str, layout: str = "contiguous") -> Tensor:
+    """A tensor of the dtype with the values of x, in memory as the layout says; bool stays bool."""
+    t = torch.from_numpy(np.array(x))
+    if t.is_complex():
+        t = t.to(torch.complex128 if dtype == "float64" else torch.complex64)
+    elif t.dtype.is_floating_point:
+        t = t.to(getattr(torch, dtype))
+    return laid_out(t, layout)
+
+
+def laid_out(t: Tensor, layout: str) -> Tensor:
+    """A view with the values of t: axes stored in reverse order, every second element, or (where the values allow) stride 0."""
+    if layout == "transposed":
+        axes = tuple(reversed(range(t.ndim)))
+        return t.permute(axes).contiguous().permute(axes)
+    if layout == "sliced":
+        wide = torch.full((*t.shape[:-1], 2 * t.shape[-1] + 1), torch.nan if t.dtype.is_floating_point else 0, dtype=t.dtype)
+        view = wide[..., 1::2] if t.ndim else wide
+        return view.copy_(t)
+    if layout == "expanded":
+        for axis in range(t.ndim):
+            first = t.narrow(axis, 0, min(1, t.shape[axis]))
+            if t.shape[axis] > 1 and torch.equal(first.expand_as(t), t):
+                return first.expand_as(t)
+    return t
+
+
+def array(x: Tensor) -> Array:
+    """The values of a tensor as float64 or complex128."""
+    wide = x.detach().to("cpu").to(torch.complex128 if x.is_complex() else torch.float64)
+    return wide.numpy().copy()
+
+
+def values(x: Any) -> Any:
+    """Tensors as arrays; None stays None, a tuple becomes a tuple."""
+    if isinstance(x, tuple):
+        return tuple(values(e) for e in x)
+    return array(x) if isinstance(x, Tensor) else x
+
+
+def offsets(x: tuple[int, ...]) -> Tensor:
+    """Offsets of packed sequences."""
+    return torch.tensor(x, dtype=torch.int32)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two tensors have one dtype, shape and value everywhere, NaN equal to NaN."""
+    return a.dtype == b.dtype and a.shape == b.shape and bool(torch.equal(torch.nan_to_num(a, 7.0), torch.nan_to_num(b, 7.0)))
+
+
+def shares_memory(a: Any, b: Any) -> bool:
+    """Whether two tensors live in one storage; empty ones do not."""
+    return bool(a.numel() and b.numel() and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
+
+
+def gradients(
+    loss: Callable[[Mapping[str, Tensor]], tuple[tuple[Tensor, Array], ...]], inputs: Mapping[str, Array], dtype: str
+) -> dict[str, Array]:
+    """The gradient of Σ weight · output by every input, for ``loss`` that returns pairs (output, weight)."""
+    leaves = {name: tensor(x, dtype).requires_grad_() for name, x in inputs.items()}
+    pairs = loss(leaves)
+    total = torch.stack([(out * tensor(weight, dtype).to(out.dtype)).sum() for out, weight in pairs]).sum()
+    if not total.requires_grad:
+        return {name: np.zeros_like(x) for name, x in inputs.items()}
+    found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    return {n: np.zeros_like(inputs[n]) if g is None else array(g) for n, g in zip(leaves, found, strict=True)}
