@@ -1,0 +1,169 @@
+"""Every claim that the registry finds: it gets its verdict, and nothing that must fail passes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from sympy import Basic, Integer
+
+from isoform.derivations import lock, registry
+from isoform.derivations.claim import Claim, ClaimResult
+from isoform.derivations.kernel import formulas as fm
+from isoform.derivations.kernel import terms as tm
+from isoform.derivations.kernel.assumed import ASSUMED
+from isoform.derivations.kernel.proof import Proof, Unproved
+from isoform.derivations.verification import KERNEL, SECOND, prove_claim, verify_claim
+
+CLAIMS = registry.claims()
+ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
+SCOPE = re.compile(r"all sizes|sizes <= [1-9][0-9]*")
+METHODS = {"normal form", "no such indices", "sign certificate", "sign certificate, by contradiction"}
+
+every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
+
+
+@cache
+def result(id: str) -> ClaimResult:
+    return verify_claim(registry.claim(id))
+
+
+@cache
+def proof(id: str) -> Proof:
+    return prove_claim(registry.claim(id))
+
+
+def nodes(statement: fm.Statement) -> Iterator[Basic]:
+    for part in (statement.conclusion, *(a.formula for a in statement.assumptions)):
+        yield from tm.walk(part)
+
+
+def without(claim: Claim, assumption: str) -> Claim:
+    kept = tuple(a for a in claim.statement.assumptions if a.name != assumption)
+    return replace(claim, statement=replace(claim.statement, assumptions=kept))
+
+
+def test_there_are_claims() -> None:
+    assert CLAIMS
+
+
+def test_ids_are_unique_and_well_formed() -> None:
+    counts = Counter(c.id for name in registry.architectures() for c in registry.column(name))
+    assert [id for id, n in counts.items() if n > 1] == []
+    assert [id for id in counts if not ID.fullmatch(id)] == []
+    assert sorted(counts) == sorted(c.id for c in CLAIMS)
+
+
+@every_claim
+def test_the_verdict_is_the_expected_one(claim: Claim) -> None:
+    found = result(claim.id)
+    assert (found.verdict, found.reason) == (claim.expected, "")
+    assert found.holds
+    assert {e.engine for e in found.evidence} >= {KERNEL, SECOND}
+
+
+@every_claim
+def test_every_near_miss_is_rejected_by_both_engines(claim: Claim) -> None:
+    found = result(claim.id).near_misses
+    assert len(found) >= 2
+    assert len({n.name for n in found}) == len(found)
+    for n in found:
+        assert n.rejected, f"{n.name}: {n.reason}"
+        assert set(n.engines) == {KERNEL, SECOND}
+        assert n.counterexample
+
+
+@every_claim
+def test_what_is_false_is_not_proved_by_the_claims_own_script(claim: Claim) -> None:
+    false = [n.statement for n in claim.near_misses] + ([claim.as_written] if claim.as_written else [])
+    for statement in false:
+        with pytest.raises(Unproved):
+            prove_claim(replace(claim, statement=statement))
+
+
+@every_claim
+def test_a_near_miss_in_the_place_of_the_claim_is_unknown(claim: Claim) -> None:
+    found = verify_claim(replace(claim, statement=claim.near_misses[0].statement, near_misses=()))
+    assert found.verdict == "unknown"
+    assert not found.holds
+    assert found.reason
+
+
+@every_claim
+def test_the_proof_keeps_to_the_methods_of_the_kernel(claim: Claim) -> None:
+    found = proof(claim.id)
+    assert found.obligations
+    assert {o.method for o in found.obligations} <= METHODS
+    assert found.assumed <= set(ASSUMED)
+    assert all(o.text and o.latex for o in found.obligations)
+
+
+@every_claim
+def test_the_scope_is_as_declared(claim: Claim) -> None:
+    assert result(claim.id).scope == claim.scope
+    assert SCOPE.fullmatch(claim.scope)
+    if claim.scope == "all sizes":
+        assert [str(n) for n in nodes(claim.statement) if has_fixed_size(n)] == []
+
+
+def has_fixed_size(node: Any) -> bool:
+    """Whether an atom has a size other than 1, or an index range a length, that is a number."""
+    if isinstance(node, (tm.Var, tm.Apply)):
+        return any(n.is_number and n != 1 for n in node.shape)
+    if isinstance(node, (tm.Sum, tm.Prod, tm.Stack)):
+        return isinstance(node.args[2], Integer) and isinstance(node.args[3], Integer)
+    return False
+
+
+@every_claim
+def test_every_assumption_is_needed_or_reported(claim: Claim) -> None:
+    found = result(claim.id)
+    for a in claim.statement.assumptions:
+        if a.name not in proof(claim.id).used:
+            assert a.name in found.unneeded
+            continue
+        assert a.name in {n.drops for n in claim.near_misses}
+        with pytest.raises(Unproved):
+            prove_claim(without(claim, a.name))
+
+
+@every_claim
+def test_sources_and_words_are_there(claim: Claim) -> None:
+    assert claim.title.strip()
+    assert claim.sources
+    assert all(s.citation.strip() and s.where.strip() for s in claim.sources)
+
+
+@every_claim
+def test_a_claim_about_an_operator_uses_its_declaration(claim: Claim) -> None:
+    """Among the recursions of a statement that bear a declared state's name is the declared one."""
+    declared = {member.moved(0) for member in states(claim.id.partition("/")[0])}
+    found = {n.moved(0) for n in nodes(claim.statement) if isinstance(n, tm.Rec)}
+    namesakes = {n for n in found if n.name in {d.name for d in declared}}
+    assert not namesakes or namesakes & declared
+    assert claim.operator is None or claim.operator in registry.declarations(claim.id.partition("/")[0])
+
+
+def states(architecture: str) -> Iterator[tm.Rec]:
+    for declared in registry.declarations(architecture):
+        several = declared.state if isinstance(declared.state, tuple) else (declared.state,)
+        yield from (s.member if isinstance(s, tm.Recurrence) else s for s in several if s is not None)
+
+
+def test_the_lock_file_agrees() -> None:
+    if not lock.PATH.exists():
+        pytest.skip(f"{lock.PATH.name} is not written yet: run `isoform lock`")
+    assert [str(p) for p in lock.check(CLAIMS)] == []
+
+
+def test_a_fixed_size_is_seen() -> None:
+    n, i = tm.indices("n i")
+    assert has_fixed_size(tm.matrix("A", 2, n))
+    assert has_fixed_size(tm.Sum(tm.scalars("x")[i], i, 1, 3))
+    assert not has_fixed_size(tm.vector("k", n))
+    assert not has_fixed_size(tm.Sum(tm.scalars("x")[i], i, 1, n))
