@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
+from typing import Any
 
 from .affine import Affine, Guards, affine, feasible, forced, implied, irredundant, name, relevant
 from .algebra import (
@@ -48,7 +49,13 @@ def canonical(p: Poly, context: Guards, *, join: bool = True) -> Poly:
         m, c = work.pop()
         nxt = _simplify(m, context, join)
         if nxt is None:
-            done += [(n, c * d) for n, d in _settle(m, context)]
+            for n, d in _settle(m, context):
+                # a shifted index may stand as a number, to be written out
+                again = _close_powers(n, context)
+                if again is None:
+                    done.append((n, c * d))
+                else:
+                    work += [(k, c * d * e) for k, e in again]
         else:
             work += [(n, c * d) for n, d in nxt]
     result = collected(done)
@@ -79,11 +86,26 @@ def _simplify(m: Mono, context: Guards, join: bool) -> Poly | None:
         if value is not None:
             return [(m.subs({b: value}), ONE)]
     facts = context | guards
+    pinned = _pinned(m, guards, facts)
+    if pinned is not None:
+        return [(pinned, ONE)]
     for rule in (_write_out, _close_powers, _open_products, *((_join, _join_scalars) if join else ()), _sort_runs):
         found = rule(m, facts)
         if found is not None:
             return found
     return _count(m, context)
+
+
+def _pinned(m: Mono, guards: Guards, facts: Guards) -> Mono | None:
+    """Where guards make two free indices equal, the body speaks of one of them only."""
+    for g in sorted(guards):
+        free = sorted(s for s, c in g.terms if abs(c) == 1 and s not in m.binders and s in m.body_names)
+        if len(g.names & set(m.binders)) or not free or free[-1] != max(g.names) or not implied(facts, -g):
+            continue
+        v = free[-1]
+        value = name(v) - g.scale(g.coefficient(v))
+        return replace(m.subs({v: value}), guards=m.guards)
+    return None
 
 
 def _bounds(m: Mono, b: str) -> tuple[list[Affine], list[Affine]]:
@@ -381,10 +403,34 @@ def _anchors(m: Mono, b: str) -> list[Affine | None]:
     return [None]
 
 
+def ordered_product(p: Poly, b: str, lo: Affine, hi: Affine, down: bool, shape: tuple[Any, Any], facts: Guards) -> Atom:
+    """The ordered product of p over b = lo..hi as an atom, its index shifted or reflected to a canonical one."""
+    found: dict[str, set[Affine]] = {}
+    for m, _ in p:
+        for a in [x for x, _ in m.scalars] + list(m.word):
+            _occurrences(a, b, found)
+    real = all(a.real for m, _ in p for a in [*m.word, *[s for s, _ in m.scalars]])
+    scalar = shape == (1, 1)
+    uses = next((u for _, u in sorted(found.items()) if any(abs(e.coefficient(b)) == 1 for e in u)), {name(b)})
+    atoms = []
+    for e in uses:
+        c = e.coefficient(b)
+        if abs(c) != 1:
+            continue
+        # the new index is e = c*b + r
+        r = e - name(b).scale(c)
+        body = normal([(m.subs({b: (name(b) - r).scale(c)}), k) for m, k in p], facts, (b,))
+        ends = (lo + r, hi + r) if c == 1 else (r - hi, r - lo)
+        turned = (down if c == 1 else not down) and not scalar
+        atoms.append(Atom("prod", index=ends, args=(body,), data=turned, shape=shape, real=real))
+    return min(atoms, key=lambda a: a.key)
+
+
 def _occurrences(a: Atom, b: str, found: dict[str, set[Affine]]) -> None:
+    first = "~" if a.kind == "ind" else ""  # an index as a number is the last choice
     for n, e in enumerate(a.index):
         if e.coefficient(b):
-            found.setdefault(f"{a.skeleton}.{n}", set()).add(e)
+            found.setdefault(f"{first}{a.skeleton}.{n}", set()).add(e)
     for x in a.inner:
         _occurrences(x, b, found)
     for arg in a.args:

@@ -35,7 +35,7 @@ from .algebra import (
     times,
 )
 from .calculus import derive
-from .canonical import canonical, function_of, matrix_power, normal, number, unit_of
+from .canonical import canonical, function_of, matrix_power, normal, number, ordered_product, unit_of
 from .rewriting import Pattern, rewrite
 from .structure import OutOfRange, entry, ranged, row, simplify_head
 from .terms import Term
@@ -253,12 +253,9 @@ class Reader:
 
     def _prod(self, x: tm.Prod) -> Poly:
         b, body, span = self._scope(x)
-        n = normal(self.under(span).read(body), self.under(span).facts, (b,))
         lo, hi = (read(cast(Expr, e)) for e in x.args[2:4])
-        # scalar factors commute: one direction is enough
-        down = x.decreasing and not x.is_scalar_term
-        real = all(a.real for m, _ in n.monos for a in [*m.word, *[s for s, _ in m.scalars]])
-        return self._one(Atom("prod", index=(lo, hi), args=(n,), data=down, shape=x.shape, real=real))
+        p = self.under(span).read(body)
+        return self._one(ordered_product(p, b, lo, hi, x.decreasing, x.shape, self.facts))
 
     def _power(self, x: tm.Power) -> Poly:
         base, e = cast(Term, x.args[0]), read(cast(Expr, x.args[1]))
