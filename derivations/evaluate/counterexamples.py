@@ -187,11 +187,11 @@ class _Search:
         """Fewer and plainer numbers, as long as the point stays a counterexample."""
         budget = SHRINKS
         for simple in (0, 1):
-            for n, entry in _entries(found, simple):
-                if budget == 0 or self.fixed.holds(found.values[n][0]):
+            for key, entry in _entries(found, simple):
+                if budget == 0 or self.fixed.holds(key):
                     continue
                 budget -= 1
-                smaller = _attempt(self.statement, self._again(_replaced(found, n, entry, simple)))
+                smaller = _attempt(self.statement, self._again(_replaced(found, key, entry, simple)))
                 found = smaller or found
         return found
 
@@ -199,18 +199,21 @@ class _Search:
         return again(self.statement, c, self.system, self.fixed.rules)
 
 
-def _entries(c: Counterexample, simple: int) -> Iterator[tuple[int, tuple[int, int]]]:
-    for n, (_, m) in enumerate(c.values):
+def _entries(c: Counterexample, simple: int) -> Iterator[tuple[Key, tuple[int, int]]]:
+    for key, m in c.values:
         for i, row in enumerate(m):
             for j, x in enumerate(row):
                 if x not in (0, simple):
-                    yield n, (i, j)
+                    yield key, (i, j)
 
 
-def _replaced(c: Counterexample, n: int, entry: tuple[int, int], x: int) -> Counterexample:
-    key, m = c.values[n]
-    rows = tuple(tuple(x if (i, j) == entry else y for j, y in enumerate(r)) for i, r in enumerate(m))
-    return replace(c, values=(*c.values[:n], (key, rows), *c.values[n + 1 :]))
+def _replaced(c: Counterexample, key: Key, entry: tuple[int, int], x: int) -> Counterexample:
+    """With another number in one entry, if the point still asks for that atom."""
+
+    def put(m: Numbers) -> Numbers:
+        return tuple(tuple(x if (i, j) == entry else y for j, y in enumerate(r)) for i, r in enumerate(m))
+
+    return replace(c, values=tuple((name, put(m) if name == key else m) for name, m in c.values))
 
 
 def again(statement: fm.Statement, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None) -> Environment:

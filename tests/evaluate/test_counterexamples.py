@@ -15,6 +15,7 @@ from isoform.derivations.kernel.formulas import (
     Equation,
     ForAll,
     Iff,
+    Implies,
     Less,
     LessEqual,
     NonZero,
@@ -109,6 +110,14 @@ def test_a_counterexample_is_small_and_plain() -> None:
     bound = refute(FALSE["bound"])
     assert bound is not None and bound.values == ((("x", ()), ((Fraction(1, 2),),)),)
     assert str(bound) == "x=1/2: lhs = 1/2, rhs = 1/4"
+
+
+def test_a_plainer_number_may_leave_other_atoms_out() -> None:
+    """With x = 0 the first part holds for any y, so that y is no longer asked for."""
+    x, y = scalar("x"), scalar("y")
+    found = refute(Statement(And(Implies(Less(0, x), Equation(y, 5)), Equation(x, 5))))
+    assert found is not None
+    assert found.values == ((("x", ()), ((0,),)),)
 
 
 def test_a_counterexample_says_where_a_family_of_statements_fails() -> None:
