@@ -160,7 +160,8 @@ def implied(guards: Guards, e: Affine) -> bool:
 
 def relevant(guards: Guards, names: frozenset[str]) -> Guards:
     """The guards that are connected to the given names."""
-    reach, out, rest = set(names), set(), set(guards)
+    reach, rest = set(names), set(guards)
+    out: set[Affine] = set()
     while True:
         hit = {g for g in rest if g.names & reach}
         if not hit:

@@ -86,7 +86,7 @@ class Atom:
     """An indivisible factor.
 
     ``kind`` is one of var, apply, rec, row, entry, pow, inv, exp, prod, diag, had, integral, expect, trace, word,
-    sqrt, log, ind, num, slot, basis. ``index`` are its affine arguments, ``args`` its canonical ones, ``inner`` the
+    sqrt, log, ind, num, slot, inclusion. ``index`` are its affine arguments, ``args`` its canonical ones, ``inner`` the
     atoms it contains and ``data`` what its kind needs besides.
     """
 
@@ -108,6 +108,10 @@ class Atom:
         data = plain(self.data) if isinstance(self.data, Basic) else str(self.data or "")
         return f"{self.kind}:{self.head}{marks}[{';'.join(parts)}]{data}<{self.shape[0]},{self.shape[1]}>"
 
+    @property
+    def parts(self) -> list[Normal | Atom]:
+        return [*self.args, *self.inner]
+
     @cached_property
     def skeleton(self) -> str:
         """The key without index values: what anchoring sorts by."""
@@ -116,7 +120,7 @@ class Atom:
     @cached_property
     def names(self) -> frozenset[str]:
         out: set[str] = set()
-        for part in (*self.index, *self.args, *self.inner):
+        for part in (*self.index, *self.parts):
             out |= part.names
         if isinstance(self.data, Basic):
             out |= {s.name for s in tm.free(self.data) if isinstance(s, Symbol)}
@@ -124,11 +128,11 @@ class Atom:
 
     @cached_property
     def height(self) -> int:
-        return max([a.height for a in (*self.args, *self.inner)], default=0)
+        return max([a.height for a in self.parts], default=0)
 
     @cached_property
     def all_bound(self) -> frozenset[str]:
-        return frozenset().union(*[a.all_bound for a in (*self.args, *self.inner)])
+        return frozenset().union(*[a.all_bound for a in self.parts])
 
     def subs(self, m: Mapping[str, Affine]) -> Atom:
         if not self.names & m.keys():

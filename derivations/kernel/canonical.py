@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
-from .affine import Affine, Guards, affine, feasible, forced, implied, irredundant, name, relevant
+from .affine import Affine, Guards, affine, feasible, forced, implied, irredundant, name, relevant, write
 from .algebra import (
     ONE,
     Atom,
@@ -89,7 +89,7 @@ def _simplify(m: Mono, context: Guards, join: bool) -> Poly | None:
     pinned = _pinned(m, guards, facts)
     if pinned is not None:
         return [(pinned, ONE)]
-    for rule in (_write_out, _close_powers, _open_products, *((_join, _join_scalars) if join else ()), _sort_runs):
+    for rule in (_write_out, _close_powers, _include, _open_products, *((_join, _join_scalars) if join else ()), _sort_runs):
         found = rule(m, facts)
         if found is not None:
             return found
@@ -228,6 +228,32 @@ def _open_products(m: Mono, facts: Guards) -> Poly | None:
             factors = _factors(a, facts)
             if factors is not None:
                 return with_scalar(m, a, factors)
+    return None
+
+
+def inclusion(sizes: tuple[Affine, ...], n: int) -> Atom:
+    """The columns of the identity that belong to block n of the given sizes."""
+    total = Affine()
+    for size in sizes:
+        total = total + size
+    return Atom("inclusion", index=sizes, data=n + 1, shape=(write(total), write(sizes[n])))
+
+
+def _include(m: Mono, _: Guards) -> Poly | None:
+    """Inclusions E_1, ..., E_n of one partition: E_iᵀ E_j is the identity or 0, and the sum of all E_i E_iᵀ is the identity."""
+    for place, word in _words(m):
+        for n, (x, y) in enumerate(pairwise(word)):
+            if x.kind != "inclusion" or y.kind != "inclusion" or x.index != y.index or x.transposed == y.transposed:
+                continue
+            last = len(x.index)
+            if x.transposed:
+                new: Poly = [(Mono(), ONE)] if x.data == y.data else []
+            elif x.data == y.data == last:
+                others = [inclusion(x.index, i) for i in range(last - 1)]
+                new = [(Mono(), ONE)] + [(k, -c) for e in others for k, c in unit_of((e, e.transpose()))]
+            else:
+                continue
+            return with_word(m, place, [unit_of(word[:n]), new, unit_of(word[n + 2 :])])
     return None
 
 

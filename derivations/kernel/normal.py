@@ -35,7 +35,7 @@ from .algebra import (
     times,
 )
 from .calculus import derive
-from .canonical import canonical, function_of, matrix_power, normal, number, ordered_product, unit_of
+from .canonical import canonical, function_of, inclusion, matrix_power, normal, number, ordered_product, unit_of
 from .rewriting import Pattern, rewrite
 from .structure import OutOfRange, entry, ranged, row, simplify_head
 from .terms import Term
@@ -355,6 +355,17 @@ class Reader:
                 left, right = self._diagonal(u), self._diagonal(tuple(a.transpose() for a in reversed(w)))
                 return times([(bare, ONE)], times(left, times([(other, ONE)], right)))
         raise Undecided(f"an entrywise product of two matrices of which neither has rank one: {x}")
+
+    def _block(self, x: tm.Block) -> Poly:
+        """The blocks between the inclusions of their rows and the transposed inclusions of their columns."""
+        rows = tuple(read(r[0].rows) for r in x.grid)
+        cols = tuple(read(b.cols) for b in x.grid[0])
+        out: Poly = []
+        for n, r in enumerate(x.grid):
+            for c, b in enumerate(r):
+                left, right = inclusion(rows, n), inclusion(cols, c).transpose()
+                out += times(self._one(left), times(self.read(b), self._one(right)))
+        return out
 
     def _diagonal(self, column: tuple[Atom, ...]) -> Poly:
         n = normal([(Mono(word=column), ONE)], self.facts)
