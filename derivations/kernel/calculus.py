@@ -33,6 +33,8 @@ def derive(x: Term, s: tm.Var, commute: Commute, assumed: set[str]) -> Term:
             return _total([tm.Mul(*args[:n], d(a), *args[n + 1 :]) for n, a in enumerate(args) if s in free(a)], x)
         case tm.Transpose() | tm.Conj() | tm.Trace() | tm.Diag():
             return cast(Term, x.func(d(args[0])))
+        case tm.Block():
+            return tm.Block(*[[d(b) for b in r] for r in x.grid])
         case tm.Hadamard():
             return tm.Hadamard(d(args[0]), args[1]) + tm.Hadamard(args[0], d(args[1]))
         case tm.Sum() | tm.Stack():

@@ -425,7 +425,7 @@ def _anchors(m: Mono, b: str) -> list[Affine | None]:
             if abs(c) == 1 and not (e.names - {b}) & set(m.binders):
                 shifts.add((name(b) - (e - name(b).scale(c))).scale(c))
         if shifts:
-            return sorted(shifts)
+            return [*sorted(shifts)]
     return [None]
 
 

@@ -247,6 +247,13 @@ def conjugate(x: Element) -> Element:
     return Number(x.re, -x.im)
 
 
+def enclosed(x: Element) -> Element:
+    """An element with intervals for its numbers, other than 0: their numerators and denominators grow no more."""
+    if isinstance(x, Series):
+        return Series(x.level, x.order, tuple(map(enclosed, x.coefficients)))
+    return Number(*[e if is_exact(e) and e == 0 else interval(e) for e in (x.re, x.im)])
+
+
 def norm(x: Element) -> Fraction:
     """A bound on the sum of the absolute values of all parts: it never exceeds the product of two for a product."""
     if any(order is None for order in orders(x).values()):

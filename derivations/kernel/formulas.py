@@ -105,10 +105,11 @@ class ForAll(Formula):
 
     binds: ClassVar[Mapping[int, tuple[int, ...]]] = {1: (0,)}
 
-    def __new__(cls, body: Formula, i: Symbol, lo: Index, hi: Index | None = None) -> ForAll:
-        checked = Sum(Num(0), i, lo, lo if hi is None else hi)
-        end = Tuple() if hi is None else Tuple(checked.args[3])
-        return cast(ForAll, Basic.__new__(cls, body, i, checked.args[2], end))
+    def __new__(cls, body: Formula, i: Symbol, lo: Index, hi: Index | Tuple | None = None) -> ForAll:
+        # args hold the upper end as a Tuple of one or none, and a node is rebuilt from its args
+        end = hi.args if isinstance(hi, Tuple) else () if hi is None else (hi,)
+        checked = Sum(Num(0), i, lo, *(end or (lo,)))
+        return cast(ForAll, Basic.__new__(cls, body, i, checked.args[2], Tuple(*checked.args[3:]) if end else Tuple()))
 
 
 @dataclass(frozen=True)

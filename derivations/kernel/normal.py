@@ -287,8 +287,8 @@ class Reader:
                 total = times(number(e), list(m.exponent.monos))
                 return [(Mono(exponent=normal(total, self.facts)), ONE)]
             if len(m.word) == 1 and m.word[0].kind == "exp" and not m.scalars and m.exponent is None and c == 1:
-                total = normal(times(number(e), list(m.word[0].args[0].monos)), self.facts)
-                return unit_of((replace(m.word[0], args=(total,)),))
+                multiple = normal(times(number(e), list(m.word[0].args[0].monos)), self.facts)
+                return unit_of((replace(m.word[0], args=(multiple,)),))
         opaque = Atom("base", args=(normal(p, self.facts),), shape=base.shape)
         if base.is_scalar_term:
             return [(Mono(scalars=((opaque, e),)), ONE)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, cast
 
 from sympy import Basic, Expr, Symbol
@@ -14,7 +15,20 @@ from .affine import Guards, feasible, implied, read
 from .algebra import Poly, scale
 from .assumed import ASSUMED
 from .fingerprint import canonical
-from .formulas import And, Assumption, Equation, ForAll, Formula, Iff, Implies, Less, LessEqual, Statement
+from .formulas import (
+    And,
+    Assumption,
+    Equation,
+    ForAll,
+    Formula,
+    Iff,
+    Implies,
+    Invertible,
+    Less,
+    LessEqual,
+    NonZero,
+    Statement,
+)
 from .instances import instantiate
 from .normal import Reader, Rule, Trace, conditions_of
 from .printing import latex, text
@@ -24,6 +38,7 @@ from .structure import ranged
 from .terms import Term, substitute
 from .zero import residue
 
+MINUS = Fraction(-1)
 Library = Callable[[str], Statement]  # a claim's statement, once it is proved; raises Unproved otherwise
 
 
@@ -48,6 +63,7 @@ class Goal:
     ledger: Ledger
     hypothesis: tuple[Rule, ...] = ()
     unfolded: tuple[Rule, ...] = ()
+    shown: tuple[Formula, ...] = ()
     title: str = ""
 
     def under(self, guards: Guards) -> Goal:
@@ -64,7 +80,7 @@ def prove(statement: Statement, script: sc.Script, library: Library) -> Proof:
     return _seal(
         type(script).__name__.lower(),
         tuple(ledger.obligations),
-        frozenset(ledger.used),
+        frozenset(ledger.used & {a.name for a in statement.assumptions}),
         frozenset(ledger.lemmas),
         frozenset(ledger.assumed),
     )
@@ -114,12 +130,17 @@ def _run(goal: Goal, script: sc.Script) -> None:
     methods: dict[type, Callable[[Goal, Any], None]] = {
         sc.Direct: _direct, sc.Chain: _chain, sc.Induction: _induction, sc.Rowwise: _rowwise,
         sc.Blockwise: _blockwise, sc.Cases: _cases, sc.Each: _each, sc.Both: _both, sc.Suppose: _suppose,
-        sc.ForEach: _for_each, sc.Sign: _sign, sc.Contradiction: _contradiction, sc.Ode: _ode,
+        sc.ForEach: _for_each, sc.Sign: _sign, sc.Contradiction: _contradiction, sc.Exists: _exists, sc.Ode: _ode,
         sc.UniqueInverse: _unique_inverse,
     }  # fmt: skip
     if type(script) not in methods:
         raise Unproved(f"{type(script).__name__} is not on the list of proof methods")
-    methods[type(script)](goal, script)
+    # what is shown of an index or a variable need not hold once a method has moved it
+    kept = goal if isinstance(script, STILL) else replace(goal, shown=())
+    methods[type(script)](kept, script)
+
+
+STILL = (sc.Direct, sc.Chain, sc.Each, sc.Both, sc.Suppose, sc.Sign, sc.Contradiction, sc.Exists)
 
 
 # equations ---------------------------------------------------------------------------------------
@@ -152,7 +173,7 @@ def _equal(goal: Goal, a: Term, b: Term, by: tuple[sc.Reason, ...], title: str) 
         _record(goal, title, Equation(a, b), "no such indices", ())
         return
     reader, extra = _reader(goal, by)
-    left = residue(reader.read(a) + scale(reader.read(b), -1) + extra(reader), goal.facts)
+    left = residue(reader.read(a) + scale(reader.read(b), MINUS) + extra(reader), goal.facts)
     if left:
         raise Unproved(f"{title or 'normal form'}: {text(Equation(a, b))} leaves {_shown(left)}")
     _conditions(goal, reader.trace)
@@ -184,7 +205,7 @@ def _reader(goal: Goal, by: tuple[sc.Reason, ...]) -> tuple[Reader, Callable[[Re
                 if not all(implied(goal.facts, g) for g in rule.where):
                     raise Unproved(f"the conditions of {rule.label} do not hold here")
                 term = tm.Mul(tm.lift(c.left), rule.lhs - rule.rhs, tm.lift(c.right))
-                out += scale(plain.read(term), -1)
+                out += scale(plain.read(term), MINUS)
                 _cite(goal, rule.label)
         return out
 
@@ -201,6 +222,8 @@ def _label(r: sc.Reason) -> str:
             return "induction hypothesis"
         case sc.Lemma():
             return f"lemma: {r.claim}"
+        case sc.Part():
+            return f"part {r.number}"
         case sc.Using():
             return _label(r.equation)
 
@@ -241,6 +264,10 @@ def _rules(goal: Goal, reason: sc.Reason) -> tuple[Rule, ...]:
             return _as_rules(found[0].formula, _label(reason), reason.at, frozenset())
         case sc.Lemma():
             return _lemma(goal, reason)
+        case sc.Part():
+            if not 1 <= reason.number <= len(goal.shown):
+                raise Unproved(f"part {reason.number} is not shown here: {len(goal.shown)} are")
+            return _as_rules(goal.shown[reason.number - 1], _label(reason), {}, frozenset())
     raise Unproved(f"{reason!r} is no equation")
 
 
@@ -306,6 +333,8 @@ def _signs(goal: Goal) -> Signs:
     for a in goal.assumptions:
         parts = a.formula.args if isinstance(a.formula, And) else (a.formula,)
         facts += [f for p in parts for f in read_fact(a.name, cast(Formula, p), Reader(goal.facts))]
+    for n, p in enumerate(goal.shown):
+        facts += read_fact(f"part {n + 1}", p, Reader(goal.facts))
     return Signs(tuple(facts), goal.facts, set())
 
 
@@ -368,7 +397,8 @@ def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
     if not tm.same(first, spans[-1][0]):
         raise Unproved(f"the two sides of {text(e)} number their rows differently")
     i = script.i
-    if i in tm.free(goal.formula) or any(i.name in g.names for g in goal.facts):
+    spoken = tm.free(goal.formula).union(*[tm.free(a.formula) for a in goal.assumptions])
+    if i in spoken or any(i.name in g.names for g in goal.facts):
         raise Unproved(f"the generic row {i} is not generic: it occurs in the goal")
     lo, hi = span
     rows = replace(goal, formula=Equation(tm.Row(e.lhs, i), tm.Row(e.rhs, i)), title=f"row {i}")
@@ -408,8 +438,9 @@ def _covered(facts: Guards, regions: list[Guards]) -> bool:
 def _each(goal: Goal, script: sc.Each) -> None:
     if not isinstance(goal.formula, And) or len(goal.formula.args) != len(script.scripts):
         raise Unproved(f"Each proves a conjunction of {len(script.scripts)} parts, not {text(goal.formula)}")
-    for part, inner in zip(goal.formula.args, script.scripts, strict=True):
-        _run(replace(goal, formula=cast(Formula, part)), inner)
+    parts = cast("tuple[Formula, ...]", goal.formula.args)
+    for n, inner in enumerate(script.scripts):
+        _run(replace(goal, formula=parts[n], shown=parts[:n]), inner)
 
 
 def _both(goal: Goal, script: sc.Both) -> None:
@@ -515,6 +546,22 @@ def _contradiction(goal: Goal, script: sc.Contradiction) -> None:
     goal.ledger.used.discard("negation")
     goal.ledger.used.add(script.against)
     _record(goal, goal.title, f, "sign certificate, by contradiction", (f"assumption: {script.against}",))
+
+
+def _exists(goal: Goal, script: sc.Exists) -> None:
+    f = goal.formula
+    if not isinstance(f, (NonZero, Invertible)):
+        raise Unproved(f"Exists proves that something is not zero or invertible, not {text(f)}")
+    x = cast(Term, f.args[0])
+    if script.parts:
+        if not isinstance(f, NonZero):
+            raise Unproved(f"a sign certificate shows that a scalar is not zero, not {text(f)}")
+        _certify_sign(goal, tm.Conj(x) * x, script.parts, True)
+    else:
+        reader = Reader(goal.facts)
+        reader.need("nonzero" if isinstance(f, NonZero) else "invertible", reader.read(x), text(x))
+        _conditions(goal, reader.trace)
+    _record(goal, goal.title, f, "sign certificate" if script.parts else "product of known factors", ())
 
 
 # analysis ----------------------------------------------------------------------------------------

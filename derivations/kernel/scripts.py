@@ -51,15 +51,22 @@ class Lemma:
 
 
 @dataclass(frozen=True)
+class Part:
+    """An equation that is an earlier part of the same conjunction, counted from 1; see ``Each``."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Using:
     """Add ``left (l - r) right`` for an equation l = r: a certificate instead of a rewriting."""
 
-    equation: Given | Hypothesis | Lemma | Unfold
+    equation: Given | Hypothesis | Lemma | Part | Unfold
     left: Like = 1
     right: Like = 1
 
 
-Reason: TypeAlias = Unfold | Given | Hypothesis | Lemma | Using
+Reason: TypeAlias = Unfold | Given | Hypothesis | Lemma | Part | Using
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,11 @@ class Cases:
 
 @dataclass(frozen=True)
 class Each:
-    """The parts of a conjunction, in order."""
+    """The parts of a conjunction, in order.
+
+    A part may use those before it: an equation as ``Part``, a sign or an inverse by itself. Inductions and other
+    methods that move an index or a variable start without them.
+    """
 
     scripts: tuple[Script, ...]
 
@@ -183,6 +194,16 @@ class Contradiction:
 
 
 @dataclass(frozen=True)
+class Exists:
+    """A scalar is not zero, or a matrix is invertible, as a product of factors that are known to be.
+
+    ``parts`` show instead that a scalar is not zero by a sign certificate of 0 < |x|².
+    """
+
+    parts: tuple[Product, ...] = ()
+
+
+@dataclass(frozen=True)
 class Ode:
     """Both sides satisfy dx/ds = F x + g with one F, and agree at s = start; F = None means that it is 0."""
 
@@ -201,5 +222,5 @@ class UniqueInverse:
 
 Script: TypeAlias = (
     Direct | Chain | Induction | Rowwise | Blockwise | Cases | Each | Both | Suppose | ForEach | Sign | Contradiction
-    | Ode | UniqueInverse
+    | Exists | Ode | UniqueInverse
 )
