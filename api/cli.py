@@ -21,7 +21,7 @@ COMMANDS = {
     "lock": "Write claims.lock, or check it.",
 }
 EPILOG = (
-    "Exit codes: 0 all hold; 1 violated, or not the expected verdict; 2 usage; 3 unverified or unknown; "
+    "Exit codes: 0 all hold; 1 violated, or not the expected verdict; 2 usage; 3 unverified; "
     "4 isoform itself failed; 130 interrupted."
 )
 

@@ -95,15 +95,14 @@ def exit_code(failures: Iterable[Failure]) -> int:
 
 def judge_claim(result: ClaimResult) -> tuple[Failure, ...]:
     """Return what keeps a claim from holding."""
-    if result.verdict == "unknown":
-        return (Failure(result.id, Exit.UNVERIFIED, result.reason or "undecided"),)
     failures = [Failure(result.id, Exit.VIOLATED, _kept(miss)) for miss in result.near_misses if not miss.rejected]
     if result.verdict != result.expected:
         reason = f"{result.verdict}, where {result.expected} is expected" + (f": {result.reason}" if result.reason else "")
         failures.insert(0, Failure(result.id, Exit.VIOLATED, reason))
-    if not failures and not result.holds:
+    if not failures and (result.verdict == "unknown" or not result.holds):
         engines = ", ".join(engines_of(result.evidence)) or "none"
-        failures.append(Failure(result.id, Exit.UNVERIFIED, result.reason or f"one engine does not suffice (engines: {engines})"))
+        why = "undecided" if result.verdict == "unknown" else f"one engine does not suffice (engines: {engines})"
+        failures.append(Failure(result.id, Exit.UNVERIFIED, result.reason or why))
     return tuple(failures)
 
 

@@ -25,7 +25,7 @@ def test_a_claim_that_holds(fakes):
     ("changes", "code", "reason"),
     [
         ({"verdict": "refuted"}, Exit.VIOLATED, "refuted, where proved is expected"),
-        ({"verdict": "unknown", "reason": "no method"}, Exit.UNVERIFIED, "no method"),
+        ({"verdict": "unknown", "reason": "no method"}, Exit.VIOLATED, "no method"),
         ({"verdict": "unknown", "expected": "unknown"}, Exit.UNVERIFIED, "undecided"),
         ({"evidence": ()}, Exit.UNVERIFIED, "one engine does not suffice"),
     ],
