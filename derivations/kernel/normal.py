@@ -116,17 +116,22 @@ class Reader:
         return tuple(self._pattern(n, r) for n, r in enumerate(self.rules))
 
     def _pattern(self, n: int, r: Rule) -> Pattern:
-        """A rule's left side is read under its own conditions, without any rule."""
-        p = Reader(r.where | self.facts).read(r.lhs)
+        """A rule's left side is read under its own conditions, without any rule.
+
+        Its parameters get names of their own: what is known of an index here says nothing of a parameter of that name.
+        """
+        own = {p: Symbol(fresh_name(), integer=True) for p in r.params}
+        where = frozenset(g.subs({p.name: name(s.name) for p, s in own.items()}) for g in r.where)
+        p = Reader(where | self.facts).read(tm.substitute(r.lhs, own))
         if len(p) != 1 or p[0][1] != 1 or p[0][0].binders or p[0][0].guards or p[0][0].exponent:
             raise Undecided(f"{r.label}: its left side {r.lhs} is not a single product")
         others = replace(self, rules=self.rules[:n] + self.rules[n + 1 :])
 
         def rhs(binding: dict[str, Affine], known: Guards) -> Poly:
-            chosen = {s: write(binding[s.name]) for s in r.params}
+            chosen = {p: write(binding[s.name]) for p, s in own.items()}
             return replace(others, facts=known).read(cast(Term, tm.substitute(r.rhs, chosen)))
 
-        return Pattern(r.label, p[0][0], frozenset(s.name for s in r.params), r.where, rhs)
+        return Pattern(r.label, p[0][0], frozenset(s.name for s in own.values()), where, rhs)
 
     def _raw(self, x: Term) -> Poly:
         x = simplify_head(x, self.facts)
