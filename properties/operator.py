@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .tensors import tensor, values
+from .tensors import tensor, tensors_in, values
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -23,17 +23,19 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Input:
-    """An argument of the plain call: its axes by name (``t`` is time) and the domain that is drawn from."""
+    """An argument of the plain call: its axes by name and the domain that is drawn from.
+
+    ``t`` is time; ``s`` is time of keys, of which a part has all earlier ones too, and the last T belong to the T
+    tokens. Alternatives with another number of axes stand behind a bar.
+    """
 
     name: str
     axes: str
     domain: str = "real"
 
-    @property
-    def time(self) -> int | None:
-        """The time axis, None for a constant."""
-        names = self.axes.split()
-        return names.index("t") if "t" in names else None
+    def of(self, x: Array) -> list[str]:
+        """The axes of an array that is given for this argument."""
+        return next((a.split() for a in self.axes.split("|") if len(a.split()) == np.ndim(x)), [])
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,21 @@ class Form:
         return _takes(self.function, argument)
 
 
+class FormRaised(Exception):
+    """A form raised, or returned what is no tensor: a violation, whatever the law."""
+
+
+def invoke(function: Callable[..., Any], arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Call a form: (output, state or None). Raises FormRaised."""
+    try:
+        result = pair(function(**arguments))
+    except Exception as error:
+        raise FormRaised(f"raised {type(error).__name__}: {' '.join(str(error).split())}") from error
+    if not tensors_in(result[0]):
+        raise FormRaised(f"returned {type(result[0]).__name__}, which is no tensor")
+    return result
+
+
 def _takes(function: Callable[..., Any], argument: str) -> bool:
     return argument in inspect.signature(function).parameters
 
@@ -112,17 +129,30 @@ class Operator:
 
     def length(self, x: Instance) -> int:
         """The number of tokens."""
-        first = next(i for i in self.inputs if i.time is not None)
-        return int(x.inputs[first.name].shape[first.time or 0])
+        return next(x.inputs[i.name].shape[i.of(x.inputs[i.name]).index("t")] for i in self.inputs if "t" in i.axes.split())
 
     def cut(self, x: Instance, start: int, stop: int, state: Any = None) -> Instance:
         """Tokens start..stop-1 of an instance, entered with the given state (the instance's own if start is 0)."""
+        steps = self.length(x)
         inputs = {}
         for i in self.inputs:
             if i.name in x.inputs:
-                given = x.inputs[i.name]
-                inputs[i.name] = given if i.time is None else np.take(given, range(start, stop), i.time)
+                a = x.inputs[i.name]
+                for axis, name in enumerate(i.of(a)):
+                    if name in ("t", "s"):
+                        a = np.take(a, range(start if name == "t" else 0, max(0, stop + a.shape[axis] - steps)), axis)
+                inputs[i.name] = a
         return replace(x, inputs=inputs, state=x.state if state is None and start == 0 else state)
+
+    def at(self, x: Instance, t: int) -> dict[str, Array]:
+        """The inputs of token t, without the time axis."""
+        part = self.cut(x, t, t + 1).inputs
+        found = {}
+        for i in self.inputs:
+            if i.name in part:
+                axis = next((n for n, name in enumerate(i.of(part[i.name])) if name in ("t", "s")), None)
+                found[i.name] = part[i.name] if axis is None else np.take(part[i.name], -1, axis)
+        return found
 
     def tensors(self, x: Instance, layout: str = "contiguous") -> dict[str, Any]:
         """The tensor arguments of the plain call."""
@@ -140,25 +170,25 @@ class Operator:
 
     def call(self, function: Callable[..., Any], x: Instance, layout: str = "contiguous", **more: Any) -> tuple[Any, Any]:
         """Run a form: (output, final state or None) as tensors."""
-        return pair(function(**{**self.tensors(x, layout), **self.arguments(function, x), **more}))
+        return invoke(function, {**self.tensors(x, layout), **self.arguments(function, x), **more})
 
     def run(self, function: Callable[..., Any], x: Instance, layout: str = "contiguous", **more: Any) -> tuple[Array, Any]:
         """Run a form: (output, final state or None) as arrays."""
         out, state = self.call(function, x, layout, **more)
         return values(out), values(state)
 
+    def token(self, step: Callable[..., Any], x: Instance, t: int) -> dict[str, Any]:
+        """The arguments of a step form for token t, with the initial state."""
+        found = {n: v for n, v in x.options.items() if n not in self.optional or _takes(step, n)}
+        found |= {n: tensor(a, x.dtype) for n, a in self.at(x, t).items()}
+        return found | {self.step_argument: None if x.state is None else self.state_tensor(x.state, x.dtype)}
+
     def walk(self, step: Callable[..., Any], x: Instance) -> tuple[list[Array], list[Any]]:
         """Run a step form over all tokens: every output and every state, as arrays."""
-        state = None if x.state is None else self.state_tensor(x.state, x.dtype)
         found, states = [], []
-        options = {n: v for n, v in x.options.items() if n not in self.optional or _takes(step, n)}
+        state = None if x.state is None else self.state_tensor(x.state, x.dtype)
         for t in range(self.length(x)):
-            token = {}
-            for i in self.inputs:
-                if i.name in x.inputs:
-                    given = x.inputs[i.name]
-                    token[i.name] = tensor(given if i.time is None else np.take(given, t, i.time), x.dtype)
-            out, state = pair(step(**token, **options, **{self.step_argument: state}))
+            out, state = invoke(step, {**self.token(step, x, t), self.step_argument: state})
             found.append(values(out))
             states.append(values(state))
         return found, states

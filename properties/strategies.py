@@ -49,7 +49,8 @@ class Case:
     @property
     def unit(self) -> float:
         """The factor that scales the inputs."""
-        return float(2.0 ** _EXPONENT[self.dtype][self.scale])
+        extreme = 30 * (self.has("huge") - self.has("vanishing"))
+        return float(2.0 ** (extreme or _EXPONENT[self.dtype][self.scale]))
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """The random numbers of this case, one independent stream per purpose."""

@@ -112,3 +112,15 @@ def gradients(
         return {name: np.zeros_like(x) for name, x in inputs.items()}
     found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     return {n: np.zeros_like(inputs[n]) if g is None else array(g) for n, g in zip(leaves, found, strict=True)}
+
+
+def tensors_in(x: Any) -> list[Tensor]:
+    """The tensors of an argument or result, in order."""
+    if isinstance(x, Tensor):
+        return [x]
+    return [t for e in x for t in tensors_in(e)] if isinstance(x, (tuple, list)) else []
+
+
+def overwrite(t: Tensor) -> None:
+    """Fill a tensor with something else, in place."""
+    t.copy_(torch.logical_not(t) if t.dtype == torch.bool else torch.full_like(t, -7.0))

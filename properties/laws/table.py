@@ -122,10 +122,15 @@ def reference(operator: Operator, case: Case) -> Reference:
     return operator.refer(instance(operator, case))
 
 
+def rows(found: Array, start: int, stop: int) -> Array:
+    """Rows of an output; one that has no time axis is left as it is, and fails for its shape."""
+    return found[:, start:stop] if found.ndim > 1 else found
+
+
 def outputs(what: str, found: Array, truth: Reference, start: int = 0, stop: int | None = None) -> Comparison:
     """Rows start..stop-1 of the output against the truth."""
-    rows = slice(start, stop)
-    return Comparison(what, found, truth.output[:, rows], truth.bound[:, rows], truth.sharp[:, rows])
+    part = (slice(None), slice(start, stop))
+    return Comparison(what, found, truth.output[part], truth.bound[part], truth.sharp[part])
 
 
 def state_after(what: str, found: Array, truth: Reference, steps: int) -> Comparison:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
-from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
+from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
 
 
 def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -21,19 +21,23 @@ def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[C
         kinds = ("other", "nan", "inf") if "quarantine" in operator.capabilities else ("other",)
         for kind in kinds:
             found, _ = operator.run(form.function, _later(operator, x, n, kind, case))
-            yield outputs(f"the first {n} tokens, later ones {kind}", found[:, :n], truth, 0, n)
+            yield outputs(f"the first {n} tokens, later ones {kind}", rows(found, 0, n), truth, 0, n)
 
 
 def _later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> Instance:
     """The instance with other tokens from n on."""
     inputs = dict(x.inputs)
+    steps = operator.length(x)
+    fill = {"nan": np.nan, "inf": np.inf}.get(kind)
     for i in operator.inputs:
-        if i.time is None or i.name not in inputs:
+        given = inputs.get(i.name)
+        axis = None if given is None else next((m for m, name in enumerate(i.of(given)) if name in ("t", "s")), None)
+        if given is None or axis is None or given.dtype.kind == "b":
             continue
-        spoilt = np.moveaxis(inputs[i.name].copy(), i.time, 0)
-        fill = {"nan": np.nan, "inf": np.inf}.get(kind)
-        spoilt[n:] = spoilt[n:][::-1] * -0.5 if fill is None else fill
-        inputs[i.name] = np.moveaxis(spoilt, 0, i.time)
+        spoilt = np.moveaxis(given.copy(), axis, 0)
+        start = n + len(spoilt) - steps
+        spoilt[start:] = spoilt[start:][::-1] * -0.5 if fill is None else fill
+        inputs[i.name] = np.moveaxis(spoilt, 0, axis)
     return replace(x, inputs=inputs)
 
 
@@ -55,8 +59,13 @@ def _split_and_resume(operator: Operator, form: Form, case: Case) -> Iterator[Co
         for a, b in zip(ends, ends[1:]):
             part, state = operator.run(form.function, operator.cut(x, a, b, state))
             found.append(part)
-            yield state_after(f"state after {b} tokens, cut at {ends}", state, truth, b)
+            if truth.states is not None:
+                yield state_after(f"state after {b} tokens, cut at {ends}", state, truth, b)
         yield outputs(f"output, cut at {ends}", np.concatenate(found, 1), truth)
+
+
+def _resumes(operator: Operator, form: Form) -> str:
+    return "" if "resumes-by-keys" in operator.capabilities else needs_state(operator, form)
 
 
 def _needs_step(operator: Operator, form: Form) -> str:
@@ -76,6 +85,6 @@ def _step_is_whole(operator: Operator, form: Form, case: Case) -> Iterator[Compa
 
 LAWS = (
     Law("prefix-invariance", "later tokens, whatever they are, do not change earlier outputs", _prefix_invariance, needs("causal")),
-    Law("split-and-resume", "a sequence cut anywhere and resumed from the state is the whole", _split_and_resume, needs_state),
+    Law("split-and-resume", "a sequence cut anywhere and resumed from the state is the whole", _split_and_resume, _resumes),
     Law("step-equals-whole", "one token at a time is the whole", _step_is_whole, _needs_step),
 )

@@ -1,0 +1,59 @@
+"""Edges: no token, one token, and inputs so large, small or degenerate that a careless formula overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..operator import Form, Operator
+from ..strategies import Case
+from .table import Comparison, Law, instance, needs, outputs, reference, state_after
+
+
+def _finite(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, state = operator.run(form.function, x)
+    yield outputs("output", found, truth)
+    yield Comparison("finite outputs", np.isfinite(found).astype(float), np.ones_like(truth.bound), np.zeros_like(truth.bound))
+    if truth.states is not None and state is not None:
+        yield state_after("final state", state, truth, operator.length(x))
+
+
+def _extreme(case: Case) -> Case:
+    """The case at an edge of the domain; float16, which has no room, becomes float32."""
+    edge = ("huge", "vanishing", "edge")[case.seed % 3]
+    kept = tuple(f for f in case.flags if f != "dyadic")
+    return replace(case, dtype="float32" if case.dtype == "float16" else case.dtype, flags=(*kept, edge))
+
+
+def _empty_and_single(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    for n in (0, 1):
+        found, state = operator.run(form.function, operator.cut(x, 0, n))
+        if n == 0:
+            shape = np.array(truth.output[:, :0].shape, float)
+            yield Comparison("shape for no token", np.array(np.shape(found), float), shape, np.zeros_like(shape))
+        else:
+            yield outputs("output of one token", found, truth, 0, 1)
+        if truth.states is not None and form.takes(operator.final_argument):
+            yield state_after(f"state after {n} tokens", state, truth, n)
+
+
+def _some(case: Case) -> Case:
+    sizes = dict(case.sizes)
+    sizes["t"] = max(1, sizes["t"])
+    return replace(case, sizes=tuple(sizes.items()))
+
+
+LAWS = (
+    Law("finite-at-the-edges", "at the edges of the domain outputs are finite and right", _finite, needs("edges"), _extreme),
+    Law(
+        "empty-and-single",
+        "no token hands the state back, one token is the closed form",
+        _empty_and_single,
+        needs("sequence", "causal"),
+        _some,
+    ),
+)

@@ -1,0 +1,79 @@
+"""Layout: values do not depend on strides, on the sharing of heads in memory, or on company in the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..operator import Form, Instance, Operator
+from ..strategies import Case
+from ..tensors import LAYOUTS
+from .table import Comparison, Law, instance, needs, outputs, reference, state_after
+
+
+def _layout(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    for layout in LAYOUTS[1:]:
+        found, state = operator.run(form.function, x, layout)
+        yield outputs(f"output of {layout} inputs", found, truth)
+        if truth.states is not None and state is not None:
+            yield state_after(f"final state of {layout} inputs", state, truth, operator.length(x))
+
+
+def _group_map(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, state = operator.run(form.function, x)
+    yield outputs("output of grouped heads", found, truth)
+    if truth.states is not None and state is not None:
+        yield state_after("final state of grouped heads", state, truth, operator.length(x))
+
+
+def _grouped(case: Case) -> Case:
+    """Two or three groups of two or three heads: fewer could hide the map."""
+    return replace(case, sizes=tuple({**dict(case.sizes), "h": 2 + case.seed % 2, "groups": 3 - case.seed % 2}.items()))
+
+
+def _batch_company(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, state = operator.run(form.function, x)
+    batch = found.shape[0]
+    for kind in ("other", "nan"):
+        spoilt = _spoil(operator, x, kind)
+        beside, beside_state = operator.run(form.function, spoilt)
+        yield Comparison(f"output beside {kind} content", beside[:1], found[:1], np.zeros_like(truth.bound[:1]))
+        if state is not None and beside_state is not None:
+            yield Comparison(f"state beside {kind} content", beside_state[:1], state[:1], np.zeros_like(np.abs(state[:1])))
+    for n in range(batch):
+        alone, _ = operator.run(form.function, _member(operator, x, n))
+        yield Comparison("output alone", alone, truth.output[n : n + 1], truth.bound[n : n + 1], truth.sharp[n : n + 1])
+
+
+def _batched(operator: Operator) -> set[str]:
+    return {i.name for i in operator.inputs if "b" in i.axes.split()}
+
+
+def _spoil(operator: Operator, x: Instance, kind: str) -> Instance:
+    """The instance with other content in every member of the batch but the first."""
+    inputs = {n: a.copy() for n, a in x.inputs.items()}
+    for n in _batched(operator) & set(inputs):
+        if inputs[n].dtype.kind != "b":
+            inputs[n][1:] = np.nan if kind == "nan" else inputs[n][1:] * -0.5 + inputs[n][:1] * 0.25
+    return replace(x, inputs=inputs)
+
+
+def _member(operator: Operator, x: Instance, n: int) -> Instance:
+    inputs = {m: a[n : n + 1] if m in _batched(operator) else a for m, a in x.inputs.items()}
+    return replace(x, inputs=inputs, state=None if x.state is None else x.state[n : n + 1])
+
+
+def _three(case: Case) -> Case:
+    return replace(case, sizes=tuple({**dict(case.sizes), "b": 3}.items()))
+
+
+LAWS = (
+    Law("layout", "transposed, sliced and stride-0 inputs give the same values", _layout, needs("sequence"), weight=0.5),
+    Law("group-map", "head i of the many belongs to head i // groups of the few", _group_map, needs("groups"), _grouped),
+    Law("batch-company", "what else is in the batch does not matter", _batch_company, needs("batch"), _three, 0.5),
+)

@@ -1,0 +1,43 @@
+"""Packed sequences: each is what it is alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from ..operator import Form, Operator
+from ..strategies import Case
+from ..tensors import offsets
+from .table import Comparison, Law, instance, outputs, rows, state_after
+
+
+def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x = instance(operator, case)
+    steps = operator.length(x)
+    chunk = case.size("chunk")
+    inner = sorted(int(n) for n in case.rng(300).integers(0, steps + 1, 2))
+    ends = sorted({min(n, steps) for n in (1, 3, chunk + 2, *inner)} | {0})
+    ends = [*ends[:2], *ends[1:], max(ends[-1], steps - 2)]
+    states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
+    found, last = operator.run(form.function, replace(x, state=states), cu_seqlens=offsets(tuple(ends)))
+    for n, (a, b) in enumerate(pairwise(ends)):
+        part = operator.cut(x, a, b, None if states is None else states[n : n + 1])
+        truth = operator.refer(part if states is not None else replace(part, state=None))
+        yield outputs(f"segment {a}..{b} of {ends}", rows(found, a, b), truth)
+        yield state_after(f"state of segment {a}..{b} of {ends}", None if last is None else last[n : n + 1], truth, b - a)
+    rest = rows(found, ends[-1], steps)
+    yield Comparison("rows past the last offset", rest, np.zeros_like(rest), np.zeros_like(rest))
+
+
+def _alone(case: Case) -> Case:
+    return replace(case, sizes=tuple({**dict(case.sizes), "b": 1}.items()))
+
+
+def _packs(operator: Operator, form: Form) -> str:
+    return "" if form.takes("cu_seqlens") else "the form has no argument cu_seqlens"
+
+
+LAWS = (Law("packed-equals-alone", "packed sequences do not leak into each other", _packed, _packs, _alone, 0.5),)
