@@ -40,29 +40,50 @@ def gates(case: Case, inputs: dict[str, Array]) -> dict[str, Array]:
     return {**inputs, "k": keys, "beta": rounded(strength / np.where(squared > 0, squared, 1), case.dtype)}
 
 
-def bound(head: Mapping[str, Array], states: Array, precision: Precision) -> Bounds:
+def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: int) -> Bounds:
     """The bounds of one head, local errors carried by the exact transitions I - β k kᵀ.
 
     A step rounds a dot product over K, a difference, two products and a sum: γ_{K+4} of the step on absolute values of
-    the true state. A chunk form adds up the same writes k u, u = β (v - Sᵀk), in another grouping: each meets at most
-    T further sums.
+    the true state. A chunk form instead adds up the writes of a chunk, S_t = S_c + Σ k_j u_jᵀ with u_j = u⁰_j - W_j S_c:
+    what it adds up there, in absolute value, is M_t (`regrouped`). Its triangular solve rounds the row of u_t as
+    β_t (v_t - M_{t-1}ᵀ k_t), with ``span``, the chunk size, for the number of its sums; its sums round M_t once where it is read and once a chunk, which is γ_4 M a token.
     """
     q, k, v, beta = (head[n] for n in ("q", "k", "v", "beta"))
     steps, width = q.shape
-    size = np.abs(states)
-    before, key = size[:-1], np.abs(k)
-    read = np.abs(v) + np.einsum("tk,tkv->tv", key, before)
-    step = before + np.einsum("t,tk,tv->tkv", np.abs(beta), key, read)
-    writes = beta[:, None] * (v - np.einsum("tk,tkv->tv", k, states[:-1]))
-    regrouped = np.einsum("tk,tv->tkv", key, np.abs(writes))
-    local = np.concatenate(
-        [precision.unit * size[:1], gamma(width + 4, precision.unit) * step + gamma(steps, precision.unit) * regrouped]
-    )
+    unit, span = precision.unit, min(steps, span)
+    size, key = np.abs(states), np.abs(k)
+    sums = regrouped(k, v, beta, states, span)
+    read = np.abs(v) + np.einsum("tk,tkv->tv", key, sums[:-1])
+    local = gamma(width + 4, unit) * size[:-1] + gamma(4, unit) * sums[1:]
+    local += gamma(span + width + 4, unit) * np.einsum("t,tk,tv->tkv", np.abs(beta), key, read)
 
     def backward(rows: Array, t: int) -> Array:
         return rows - beta[t - 1] * (rows @ k[t - 1])[..., None] * k[t - 1]
 
-    return carried(q, states, local, gamma(width + 3, precision.unit), backward, precision)
+    found = carried(q, states, np.concatenate([unit * size[:1], local]), gamma(width + 3, unit), backward, precision)
+    output = gamma(span + width + 5, unit) * np.einsum("tk,tkv->tv", np.abs(q), sums[1:])
+    return Bounds(found.output + output, found.states + gamma(span + 3, unit) * sums)
+
+
+def regrouped(k: Array, v: Array, beta: Array, states: Array, span: int) -> Array:
+    """M_t (T + 1, K, V): the largest absolute sum that a chunk of at most ``span`` tokens, starting anywhere, has at t.
+
+    With W_j = β_j k_jᵀ A_{j-1} ⋯ A_{c+1} for a chunk that starts after c, it adds up |S_c| and |k_j| (|u⁰_j| + |W_j||S_c|).
+    """
+    writes = beta[:, None] * (v - np.einsum("tk,tkv->tv", k, states[:-1]))
+    rows = np.zeros_like(k)
+    added = np.zeros_like(v)
+    for c in range(len(k) - 1, -1, -1):
+        if c + 1 < len(k):
+            rows -= beta[c] * (rows @ k[c])[:, None] * k[c]
+        rows[c] = beta[c] * k[c]
+        part = slice(c, c + span)
+        back = rows[part]
+        added[part] = np.maximum(added[part], np.abs(writes[part] + back @ states[c]) + np.abs(back) @ np.abs(states[c]))
+    total = np.concatenate([np.zeros_like(states[:1]), np.abs(k)[:, :, None] * added[:, None, :]]).cumsum(0)
+    starts = np.abs(states)
+    largest = np.stack([starts[max(0, t - span) : t + 1].max(0) for t in range(len(starts))])
+    return largest + np.stack([total[t] - total[max(0, t - span)] for t in range(len(total))])
 
 
 def majorant(head: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -16,8 +16,8 @@ from .tensors import Precision
 Array = np.ndarray[Any, Any]
 
 
-def bound(head: Mapping[str, Array], states: Array, precision: Precision) -> Bounds:
-    """The bounds of one head: all transitions are the identity."""
+def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: int) -> Bounds:
+    """The bounds of one head: all transitions are the identity, so the chunk size ``span`` makes no difference."""
     writes = np.abs(head["k"])[:, :, None] * np.abs(head["v"])[:, None, :]
     return additive(head["q"], writes, head["start"], precision)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Head = Mapping[str, Array]
-HeadBound = Callable[[Head, Array, Precision], Bounds]
+HeadBound = Callable[[Head, Array, Precision, int], Bounds]
 
 QKV = (Input("q", "b t h k"), Input("k", "b t h k"), Input("v", "b t hv v"))
 KEYS = ("duplicate-keys", "orthonormal-keys", "constant", "zero", "dyadic")
@@ -36,7 +36,7 @@ def memory_operator(
 ) -> Operator:
     """The operator of a declaration with inputs q, k, v and gates (b t hv …).
 
-    ``bound`` bounds one head, given its inputs (queries scaled) and true states. ``majorant`` makes of a head's inputs
+    ``bound`` bounds one head, given its inputs (queries scaled), true states, a precision and the chunk size. ``majorant`` makes of a head's inputs
     those on which the declaration computes the sum of the absolute values of all its terms.
     """
     shape = strategies.sizes(
@@ -144,11 +144,12 @@ def _refer(declaration: Declaration, bound: HeadBound, x: Instance) -> Reference
     hv, v = x.inputs["v"].shape[2:]
     k = x.inputs["q"].shape[3]
     p = precision(x.dtype)
+    span = x.options["chunk_size"]
     out, sharp = np.zeros((2, b, t, hv, v))
     states, states_bound = np.zeros((2, b, t + 1, hv, k, v))
     for (n, i), head, start in heads(x):
         out[n, :, i], states[n, :, i] = oracle.memory(declaration, head, start)
-        found, own = (bound({**head, "start": start}, states[n, :, i], each) for each in (p, EXACT))
+        found, own = (bound({**head, "start": start}, states[n, :, i], each, span) for each in (p, EXACT))
         sharp[n, :, i] = found.output + own.output
         states_bound[n, :, i] = found.states + own.states
     return Reference(out, stored(sharp, out, p), sharp, states, states_bound)

@@ -65,12 +65,16 @@ class Reference:
 
 @dataclass(frozen=True)
 class Form:
-    """A callable under test, with the step form and the sibling forms of its operator, where there are any."""
+    """A callable under test, with the step form and the sibling forms of its operator, where there are any.
+
+    ``chunk`` is the chunk size of a kernel that has no argument for it; bounds depend on it.
+    """
 
     name: str
     function: Callable[..., Any]
     step: Callable[..., Any] | None = None
     siblings: tuple[Callable[..., Any], ...] = ()
+    chunk: int = 0
 
     def takes(self, argument: str) -> bool:
         """Whether the callable has an argument of this name."""

@@ -71,7 +71,7 @@ def run_law(
     tally = _Tally()
 
     def once(case: Case) -> None:
-        case = law.prepare(case)
+        case = _chunked(law.prepare(case), form)
         try:
             tally.add(case, list(law.check(operator, form, case)))
         except FormRaised as error:
@@ -90,6 +90,10 @@ def run_law(
         return LawResult(law.name, operator.name, form.name, "unverified", tally.examples, None, None, detail)
     detail = f"{tally.sharp} comparisons" + (f", {tally.blind} more are blind" if tally.blind else "")
     return LawResult(law.name, operator.name, form.name, "holds", tally.examples, tally.worst, None, detail)
+
+
+def _chunked(case: Case, form: Form) -> Case:
+    return case.resized(chunk=form.chunk) if form.chunk else case
 
 
 def crash(what: str) -> Comparison:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,10 @@ class Case:
     def size(self, axis: str) -> int:
         """The size of an axis. Raises KeyError for an axis that the case has not."""
         return dict(self.sizes)[axis]
+
+    def resized(self, **sizes: int) -> Case:
+        """The case with other sizes of axes that it has."""
+        return replace(self, sizes=tuple((n, sizes.get(n, s)) for n, s in self.sizes))
 
     def has(self, flag: str) -> bool:
         """Whether a structure flag is set."""

@@ -42,9 +42,9 @@ def _empty_and_single(operator: Operator, form: Form, case: Case) -> Iterator[Co
 
 
 def _some(case: Case) -> Case:
+    """At least one token; of none, a state may come back as it is."""
     sizes = dict(case.sizes)
-    sizes["t"] = max(1, sizes["t"])
-    return replace(case, sizes=tuple(sizes.items()))
+    return case.resized(t=max(1, sizes["t"])) if "t" in sizes else case
 
 
 LAWS = (

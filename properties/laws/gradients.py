@@ -63,10 +63,8 @@ def _smooth(*added: str) -> Callable[[Case], Case]:
     def prepare(case: Case) -> Case:
         kept = tuple(f for f in case.flags if f not in ("zero", "complex", "hidden") and f not in added)
         sizes = dict(case.sizes)
-        sizes["t"] = max(1, min(sizes["t"], LONGEST))
-        if "chunk" in sizes:
-            sizes["chunk"] = min(sizes["chunk"], 5)
-        return replace(case, dtype="float64", sizes=tuple(sizes.items()), flags=(*kept, *added))
+        shorter = case.resized(t=max(1, min(sizes["t"], LONGEST)), chunk=min(sizes.get("chunk", 1), 5))
+        return replace(shorter, dtype="float64", flags=(*kept, *added))
 
     return prepare
 

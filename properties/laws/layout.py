@@ -32,7 +32,7 @@ def _group_map(operator: Operator, form: Form, case: Case) -> Iterator[Compariso
 
 def _grouped(case: Case) -> Case:
     """Two or three groups of two or three heads: fewer could hide the map."""
-    return replace(case, sizes=tuple({**dict(case.sizes), "h": 2 + case.seed % 2, "groups": 3 - case.seed % 2}.items()))
+    return case.resized(h=2 + case.seed % 2, groups=3 - case.seed % 2)
 
 
 def _batch_company(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -69,7 +69,7 @@ def _member(operator: Operator, x: Instance, n: int) -> Instance:
 
 
 def _three(case: Case) -> Case:
-    return replace(case, sizes=tuple({**dict(case.sizes), "b": 3}.items()))
+    return case.resized(b=3)
 
 
 LAWS = (

@@ -33,7 +33,7 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
 
 
 def _alone(case: Case) -> Case:
-    return replace(case, sizes=tuple({**dict(case.sizes), "b": 1}.items()))
+    return case.resized(b=1)
 
 
 def _packs(operator: Operator, form: Form) -> str:
