@@ -23,7 +23,13 @@ from isoform.derivations.verification import KERNEL, SECOND, prove_claim, verify
 CLAIMS = registry.claims()
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 SCOPE = re.compile(r"all sizes|sizes <= [1-9][0-9]*")
-METHODS = {"normal form", "no such indices", "sign certificate", "sign certificate, by contradiction"}
+METHODS = {
+    "normal form",
+    "no such indices",
+    "sign certificate",
+    "sign certificate, by contradiction",
+    "product of known factors",
+}
 
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 

@@ -1,69 +1,12 @@
-"""The delta rule: what a key finds in the memory is corrected towards its value, at rate β_t.
-
-    H_t = H_{t-1} (I - β_t k_t k_tᵀ) + β_t v_t k_tᵀ        y_t = H_t q_t
-
-Sources: Schlag, Irie, Schmidhuber, "Linear Transformers Are Secretly Fast Weight Programmers", arXiv 2102.11174,
-section 4.2; Yang, Wang, Zhang, Shen, Kim, "Parallelizing Linear Transformers with the Delta Rule over Sequence Length",
-arXiv 2406.06484, section 2.2. Column convention: H is d_v x d_k.
-"""
+"""One write: its three forms, the gradient that it follows, what it stores, and when it is stable."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from .claim import Claim, Source, variant
-from .kernel.formulas import And, Assumption, Declaration, Equation, Iff, Less, LessEqual, Statement
-from .kernel.scripts import Both, Chain, Contradiction, Direct, Each, Given, Hypothesis, Induction, Link, Product, Sign, Unfold
-from .kernel.terms import (
-    At,
-    Deriv,
-    Eye,
-    Index,
-    Num,
-    Prod,
-    Sum,
-    Term,
-    Trace,
-    indices,
-    le,
-    matrix,
-    norm2,
-    recurrence,
-    scalar,
-    scalars,
-    vector,
-    vectors,
-)
-
-d_k, d_v = indices("d_k d_v")
-t, s, j = indices("t s j")
-q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
-beta = scalars("beta")
-H0 = matrix("H0", d_v, d_k)
-ONE, HALF = Num(1), Num(Fraction(1, 2))
-
-YANG = "Yang et al., Parallelizing Linear Transformers with the Delta Rule over Sequence Length, arXiv 2406.06484"
-SCHLAG = "Schlag et al., Linear Transformers Are Secretly Fast Weight Programmers, arXiv 2102.11174"
-
-
-def keeps(i: Index) -> Term:
-    """What token i leaves of the memory: the transition I - β kkᵀ."""
-    return Eye(d_k) - beta[i] * k[i] * k[i].T
-
-
-H = recurrence("H", H0, lambda t, H: H * keeps(t) + beta[t] * v[t] * k[t].T)
-
-DECLARATION = Declaration(
-    operator="delta-rule",
-    inputs={"q": q, "k": k, "v": v, "beta": beta},
-    output=H[t] * q[t],
-    t=t,
-    state=H,
-    initial_state=H0,
-    domains={"q": "real", "k": "real", "v": "real", "beta": "real, 0 <= beta |k|^2 <= 2"},
-    source=f"{YANG}, section 2.2",
-)
-DECLARATIONS = (DECLARATION,)
+from ..claim import Claim, Source, variant
+from ..kernel.formulas import And, Assumption, Equation, Iff, Implies, Less, LessEqual, NonZero, Statement
+from ..kernel.scripts import Both, Chain, Contradiction, Direct, Each, Given, Link, Product, Sign, Suppose, Unfold
+from ..kernel.terms import At, Deriv, Term, Trace, Zero, le, matrix, norm2, scalar, vector
+from .operator import HALF, NOTE, ONE, SCHLAG, YANG, H, beta, d_k, d_v, k, keeps, s, t, v
 
 # The old value v_old = H_{t-1} k_t is taken out and the new one put in; or: the error is taken out.
 old = H[t - 1] * k[t]
@@ -87,6 +30,7 @@ THREE_FORMS = Claim(
     sources=(
         Source(YANG, "section 2.2"),
         Source(SCHLAG, "section 4.2", "with a feature map on the keys"),
+        Source(NOTE, "section 1.3.5"),
     ),
     proof=Each(
         (
@@ -153,7 +97,7 @@ GRADIENT_STEP = Claim(
     id="delta-rule/gradient-step",
     title="the update is one gradient step of size β on the recall error",
     statement=gradient_step,
-    sources=(Source(YANG, "section 2.2", "the loss is ½|Hk - v|² there too"),),
+    sources=(Source(YANG, "section 2.2", "with the same loss ½|Hk - v|²"), Source(NOTE, "section 1.3.5")),
     proof=Each(
         (
             Chain(
@@ -267,48 +211,47 @@ CONTRACTION = Claim(
 )
 
 
-def kept(first: Index, last: Index, *, decreasing: bool = False) -> Term:
-    """What a range of tokens leaves of the memory, the earliest token's transition leftmost."""
-    return Prod(keeps(s), s, first, last, decreasing)
+z = vector("z", d_k)
+key = NonZero(norm2(k[t]))
+at_least_0, at_most_2 = LessEqual(0, share), LessEqual(share, 2)
 
 
-def written(weight: Term) -> Term:
-    """The sum of the writes up to t, each times what is left of it."""
-    return Sum(beta[j] * v[j] * k[j].T * weight, j, 1, t)
+def no_longer(vector: Term) -> LessEqual:
+    """The transition I - β kkᵀ does not make a vector longer."""
+    return LessEqual(norm2(keeps(t) * vector), norm2(vector))
 
 
-# A write is seen through the transitions of all later tokens.
-unrolled = Statement(Equation(H[t], H0 * kept(1, t) + written(kept(j + 1, t))), le(0, t))
+# The norm of I - β kkᵀ is at most 1 when no z gets longer; for the converse it is enough that k does not.
+sound = Implies(And(key, at_least_0, at_most_2), no_longer(z))
+sharp = Implies(And(key, no_longer(k[t])), And(at_least_0, at_most_2))
+idle = Implies(Equation(k[t], Zero(d_k, 1)), And(Equation(share, 0), Equation(keeps(t) * z, z)))
+stable = Statement(And(sound, sharp, idle), le(1, t))
 
-UNROLLED = Claim(
-    id="delta-rule/unrolled",
-    title="the state is the sum of the writes, each through the transitions after it",
-    statement=unrolled,
-    sources=(Source(YANG, "section 3.2", "there from the state at the start of a chunk"),),
-    proof=Induction(
-        t,
-        Direct(note="t = 0: no token, no write"),
-        Chain(
-            (
-                Link(H[t] * keeps(t + 1) + beta[t + 1] * v[t + 1] * k[t + 1].T, note="the update, as declared"),
-                Link(
-                    (H0 * kept(1, t) + written(kept(j + 1, t))) * keeps(t + 1) + beta[t + 1] * v[t + 1] * k[t + 1].T,
-                    (Hypothesis(),),
-                    "the state before, unrolled",
-                ),
+STABLE = Claim(
+    id="delta-rule/stable",
+    title="the transition has norm at most 1 exactly for 0 <= β|k|² <= 2",
+    statement=stable,
+    sources=(Source(YANG, "the paragraph on normalizing the keys", "there by the eigenvalues 1 and 1 - β|k|²"),),
+    proof=Each(
+        (
+            Suppose(Sign((Product((share, 2 - share, (k[t].T * z) ** 2, ONE / norm2(k[t]))),))),
+            Suppose(
+                Each(
+                    (
+                        Contradiction("premise 2", (Product((-share, norm2(k[t]), 2)), Product((-share, -share, norm2(k[t]))))),
+                        Contradiction("premise 2", (Product((share - 2, norm2(k[t]), 2)), Product((share - 2, share - 2, norm2(k[t]))))),
+                    )
+                )
             ),
-            note="the last transition joins every product; the last write has none after it",
-        ),
+            Suppose(Each((Direct((Given("premise"),), "no key, no rate"), Direct((Given("premise"),), "and no change")))),
+        )
     ),
     near_misses=(
-        variant(
-            unrolled,
-            "transitions in reversed order",
-            Equation(H[t], H0 * kept(1, t, decreasing=True) + written(kept(j + 1, t, decreasing=True))),
-        ),
-        variant(unrolled, "a write passes its own transition", Equation(H[t], H0 * kept(1, t) + written(kept(j, t)))),
-        variant(unrolled, "the initial state is not transformed", Equation(H[t], H0 + written(kept(j + 1, t)))),
+        variant(stable, "rates up to 3", And(Implies(And(key, at_least_0, LessEqual(share, 3)), no_longer(z)), sharp, idle)),
+        variant(stable, "negative rates", And(Implies(And(key, at_most_2), no_longer(z)), sharp, idle)),
+        variant(stable, "only rates up to 1", And(sound, Implies(And(key, no_longer(k[t])), And(at_least_0, LessEqual(share, 1))), idle)),
+        variant(stable, "only rates below 2", And(sound, Implies(And(key, no_longer(k[t])), And(at_least_0, Less(share, 2))), idle)),
     ),
 )
 
-CLAIMS = (THREE_FORMS, GRADIENT_STEP, OVERWRITE, CONTRACTION, UNROLLED)
+CLAIMS = (THREE_FORMS, GRADIENT_STEP, OVERWRITE, CONTRACTION, STABLE)
