@@ -89,7 +89,8 @@ def _simplify(m: Mono, context: Guards, join: bool) -> Poly | None:
     pinned = _pinned(m, guards, facts)
     if pinned is not None:
         return [(pinned, ONE)]
-    for rule in (_write_out, _close_powers, _include, _open_products, *((_join, _join_scalars) if join else ()), _sort_runs):
+    joins = (_join, _join_scalars) if join else ()
+    for rule in (_write_out, _close_powers, _close_exponents, _include, _open_products, *joins, _sort_runs):
         found = rule(m, facts)
         if found is not None:
             return found
@@ -171,6 +172,26 @@ def _close_powers(m: Mono, _: Guards) -> Poly | None:
                 out = times(out, number(a.index[0]))
             return rebound(m, out)
     return None
+
+
+def _close_exponents(m: Mono, facts: Guards) -> Poly | None:
+    """Exponents in which an index value became a composite one: (k + 1) x is k x + x."""
+    if m.exponent and _composite(m.exponent):
+        total = normal(list(m.exponent.monos), facts)
+        return [(replace(m, exponent=total if total.monos else None), ONE)]
+    for place, word in _words(m):
+        for n, a in enumerate(word):
+            if a.kind == "exp" and _composite(a.args[0]):
+                total = normal(list(a.args[0].monos), facts)
+                closed = unit_of((replace(a, args=(total,)),) if total.monos else ())
+                return with_word(m, place, [unit_of(word[:n]), closed, unit_of(word[n + 1 :])])
+    return None
+
+
+def _composite(n: Normal) -> bool:
+    """Whether some power of an index value, not of a bare index, stands in a polynomial."""
+    powers = [(a, e) for m, _ in n.monos for a, e in m.scalars if a.kind == "ind" and e.is_const and e.const > 0]
+    return any(a.index[0] != name(next(iter(a.index[0].names), "")) for a, _ in powers)
 
 
 def _words(m: Mono) -> list[tuple[int, tuple[Atom, ...]]]:
