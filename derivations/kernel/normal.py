@@ -368,8 +368,10 @@ class Reader:
         out: Poly = []
         for n, r in enumerate(x.grid):
             for c, b in enumerate(r):
-                left, right = inclusion(rows, n), inclusion(cols, c).transpose()
-                out += times(self._one(left), times(self.read(b), self._one(right)))
+                # the one block of a partition is the whole
+                left = (inclusion(rows, n),) if len(rows) > 1 else ()
+                right = (inclusion(cols, c).transpose(),) if len(cols) > 1 else ()
+                out += times(unit_of(left), times(self.read(b), unit_of(right)))
         return out
 
     def _diagonal(self, column: tuple[Atom, ...]) -> Poly:
