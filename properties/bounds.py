@@ -80,8 +80,9 @@ def carried(
     steps, width = q.shape
     output = read * np.einsum("tk,tkv->tv", np.abs(q), np.abs(states[1:]))
     spread = np.zeros_like(local)
-    rows = np.zeros((steps, width))
-    unit_rows = np.zeros((steps + 1, width, width))
+    kind = complex if np.iscomplexobj(q) or np.iscomplexobj(states) else float
+    rows = np.zeros((steps, width), kind)
+    unit_rows = np.zeros((steps + 1, width, width), kind)
     for s in range(steps, -1, -1):
         if s < steps:
             rows = backward(rows, s + 1)

@@ -46,7 +46,8 @@ def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: 
     A step rounds a dot product over K, a difference, two products and a sum: γ_{K+4} of the step on absolute values of
     the true state. A chunk form instead adds up the writes of a chunk, S_t = S_c + Σ k_j u_jᵀ with u_j = u⁰_j - W_j S_c:
     what it adds up there, in absolute value, is M_t (`regrouped`). Its triangular solve rounds the row of u_t as
-    β_t (v_t - M_{t-1}ᵀ k_t), with ``span``, the chunk size, for the number of its sums; its sums round M_t once where it is read and once a chunk, which is γ_4 M a token.
+    β_t (v_t - M_{t-1}ᵀ k_t), with ``span``, the chunk size, for the number of its sums; its other sums round M_t once
+    where it is read and once a chunk, which is γ_4 M a token.
     """
     q, k, v, beta = (head[n] for n in ("q", "k", "v", "beta"))
     steps, width = q.shape

@@ -36,8 +36,8 @@ def memory_operator(
 ) -> Operator:
     """The operator of a declaration with inputs q, k, v and gates (b t hv …).
 
-    ``bound`` bounds one head, given its inputs (queries scaled), true states, a precision and the chunk size. ``majorant`` makes of a head's inputs
-    those on which the declaration computes the sum of the absolute values of all its terms.
+    ``bound`` bounds one head, given its inputs (queries scaled), true states, a precision and the chunk size.
+    ``majorant`` makes of a head's inputs those on which the declaration computes the sum of the absolute values of all its terms.
     """
     shape = strategies.sizes(
         b=st.integers(1, 2),

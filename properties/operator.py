@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,7 +106,8 @@ class Operator:
 
     ``capabilities`` are words that laws look for: "causal", "state", "packing", "groups", "gradient", …
     ``draw`` makes the arrays of a case, ``refer`` their truth and bounds, ``derive`` a directional derivative with its
-    bound. ``state_argument`` and ``step_argument`` name the state in the call of the forms and of the step.
+    bound, ``independent`` the outputs by another library. ``state_argument`` and ``step_argument`` name the state in the
+    call of the forms and of the step; ``optional`` names options that are left out where a form does not have them.
     """
 
     name: str
@@ -119,12 +120,11 @@ class Operator:
     draw: Callable[[Case], Instance]
     refer: Callable[[Instance], Reference]
     derive: Callable[..., tuple[float, float]] | None = None
-    majorant: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None = None
+    independent: Callable[[Instance], Array] | None = None
     optional: tuple[str, ...] = ("chunk_size",)
     state_argument: str = "initial_state"
     final_argument: str = "output_final_state"
     step_argument: str = "state"
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def axes(self) -> dict[str, Input]:
@@ -181,6 +181,10 @@ class Operator:
         out, state = self.call(function, x, layout, **more)
         return values(out), values(state)
 
+    def steps(self, x: Instance) -> bool:
+        """Whether a step form can compute this instance."""
+        return True
+
     def token(self, step: Callable[..., Any], x: Instance, t: int) -> dict[str, Any]:
         """The arguments of a step form for token t, with the initial state."""
         found = {n: v for n, v in x.options.items() if n not in self.optional or _takes(step, n)}
@@ -190,9 +194,10 @@ class Operator:
     def walk(self, step: Callable[..., Any], x: Instance) -> tuple[list[Array], list[Any]]:
         """Run a step form over all tokens: every output and every state, as arrays."""
         found, states = [], []
-        state = None if x.state is None else self.state_tensor(x.state, x.dtype)
+        state: Any = None
         for t in range(self.length(x)):
-            out, state = invoke(step, {**self.token(step, x, t), self.step_argument: state})
+            token = self.token(step, x, t)
+            out, state = invoke(step, token if t == 0 else {**token, self.step_argument: state})
             found.append(values(out))
             states.append(values(state))
         return found, states

@@ -57,3 +57,51 @@ def _finite(inputs: Mapping[str, Array]) -> bool:
 
 def _floats(x: Array, shape: tuple[int, ...]) -> Array:
     return np.asarray(x, dtype=np.float64).reshape(shape)
+
+
+def attention(declaration: Declaration, queries: Array, keys: Array, values: Array) -> Array:
+    """All rows (T, V) of one head, queries scaled, in balls of 128 bits."""
+    out, _ = oracle(declaration, {"q": queries, "k": keys, "v": values}, length=len(queries), system="arb")
+    return _floats(out, (len(queries), values.shape[1]))
+
+
+def last_row(declaration: Declaration, query: Array, keys: Array, values: Array) -> Array:
+    """The row (V,) of a query that sees exactly these keys: the last row of the declaration on them."""
+    return attention(declaration, np.tile(query, (len(keys), 1)), keys, values)[-1]
+
+
+def last_row_slope(declaration: Declaration, at: tuple[Array, ...], toward: tuple[Array, ...]) -> Array:
+    """The derivative of `last_row` in a direction, by a complex step in balls; ``at`` and ``toward`` are query, keys, values."""
+    step = 2.0**-200
+    query, keys, values = (x + 1j * step * d for x, d in zip(at, toward, strict=True))
+    inputs = {"q": np.tile(query, (len(keys), 1)), "k": keys, "v": values}
+    out, _ = oracle(declaration, inputs, length=len(keys), system="arb")
+    last = np.asarray(out, dtype=object).reshape(len(keys), values.shape[1])[-1]
+    return np.array([float(complex(x).imag) / step for x in last])
+
+
+def system(declaration: Declaration, inputs: Mapping[str, Array], start: Array) -> tuple[Array, Array]:
+    """Outputs (T,) and states (T + 1, N) of a system with one input and one output, correctly rounded or in float64."""
+    steps, n = len(inputs["u"]), len(start)
+    exact = "qq" if steps * n * n <= EXACT_WORK and _finite(inputs) else "float64"
+    out, states = oracle(declaration, inputs, length=steps, system=exact, initial_state=start)
+    return _complex(out, (steps,)), _complex(states, (steps + 1, n))
+
+
+def system_slope(
+    declaration: Declaration, inputs: Mapping[str, Array], start: Array, toward: Mapping[str, Array], push: Array
+) -> tuple[Array, Array]:
+    """The derivative of `system`, real, in a direction: outputs and final state."""
+    step = 2.0**-200
+    moved = {n: x + 1j * step * toward[n] for n, x in inputs.items()}
+    steps = len(inputs["u"])
+    out, states = oracle(declaration, moved, length=steps, system="float64", initial_state=start + 1j * step * push)
+    return np.asarray(out, complex).reshape(steps).imag / step, np.asarray(states, complex).reshape(steps + 1, -1)[-1].imag / step
+
+
+def _complex(x: Any, shape: tuple[int, ...]) -> Array:
+    """Real numbers, or complex ones from pairs of fractions or from complex floats."""
+    entries = np.asarray(x).ravel().tolist()
+    numbers = [complex(float(e[0]), float(e[1])) if isinstance(e, tuple) else e for e in entries]
+    kind = complex if any(isinstance(e, complex) for e in numbers) else float
+    return np.array(numbers, dtype=kind).reshape(shape)

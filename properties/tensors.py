@@ -58,13 +58,14 @@ def tensor(x: Array, dtype: str, layout: str = "contiguous") -> Tensor:
 
 def laid_out(t: Tensor, layout: str) -> Tensor:
     """A view with the values of t: axes stored in reverse order, every second element, or (where the values allow) stride 0."""
+    if t.ndim == 0:
+        return t
     if layout == "transposed":
         axes = tuple(reversed(range(t.ndim)))
         return t.permute(axes).contiguous().permute(axes)
     if layout == "sliced":
         wide = torch.full((*t.shape[:-1], 2 * t.shape[-1] + 1), torch.nan if t.dtype.is_floating_point else 0, dtype=t.dtype)
-        view = wide[..., 1::2] if t.ndim else wide
-        return view.copy_(t)
+        return wide[..., 1::2].copy_(t)
     if layout == "expanded":
         for axis in range(t.ndim):
             first = t.narrow(axis, 0, min(1, t.shape[axis]))

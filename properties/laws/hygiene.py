@@ -23,7 +23,7 @@ def _calls(operator: Operator, form: Form, case: Case) -> Iterator[tuple[str, di
     x = instance(operator, case)
     given = operator.tensors(x)
     yield "", given, lambda: invoke(form.function, given | operator.arguments(form.function, x))
-    if form.step is not None and operator.length(x):
+    if form.step is not None and operator.length(x) and operator.steps(x):
         token = operator.token(form.step, x, 0)
         yield "step: ", token, lambda: invoke(form.step, token)  # type: ignore[arg-type]
 

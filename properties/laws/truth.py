@@ -35,6 +35,24 @@ def _exact_bits(operator: Operator, form: Form, case: Case) -> Iterator[Comparis
         yield Comparison("final state", state, truth.states[:, -1], np.zeros_like(truth.states[:, -1]))
 
 
+def _independent(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    assert operator.independent is not None
+    x, truth = instance(operator, case), reference(operator, case)
+    found, _ = operator.run(form.function, x)
+    other = operator.independent(x)
+    yield Comparison("output beside SciPy", found, other, truth.bound, truth.sharp)
+    yield Comparison("the declaration beside SciPy", truth.output, other, truth.bound, truth.sharp)
+
+
+def _has_independent(operator: Operator, form: Form) -> str:
+    return "" if operator.independent is not None else f"SciPy has no {operator.name}"
+
+
+def _single(case: Case) -> Case:
+    """In float32, next to which SciPy's float64 is exact."""
+    return replace(case, dtype="float32")
+
+
 def _dyadic(case: Case) -> Case:
     kept = tuple(f for f in case.flags if f in ("start",))
     dtype = "float64" if case.dtype == "float64" else "float32"
@@ -44,5 +62,6 @@ def _dyadic(case: Case) -> Case:
 LAWS = (
     Law("form-equals-oracle", "the outputs are those of the declaration", _form_is_oracle),
     Law("state-equals-oracle", "the state handed out is that of the declaration after exactly n tokens", _state_is_oracle, needs_state),
+    Law("scipy-agrees", "the outputs are those of SciPy", _independent, _has_independent, _single, 0.5),
     Law("exact-bits", "where every intermediate is representable, every bit is right", _exact_bits, needs("dyadic"), _dyadic),
 )

@@ -1,0 +1,251 @@
+"""Softmax attention under test: causal with a mask and a window, and without a frontier.
+
+The declaration sees the keys 1..t. A row that sees other keys (more keys than queries, a mask, a window) is the last row
+of the declaration on the keys that it does see; a row that sees none is 0.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from isoform.derivations.attention import DECLARATIONS
+
+from . import oracle, scipy_truth, strategies
+from .bounds import EXACT, SECOND_ORDER, gamma, stored
+from .operator import Input, Instance, Operator, Reference
+from .strategies import LARGE, SMALL, Case, normal
+from .tensors import Precision, precision, rounded, tensor
+
+Array = np.ndarray[Any, Any]
+Cache = namedtuple("Cache", "k v")
+INPUTS = (
+    Input("q", "b t h d"),
+    Input("k", "b s hkv d"),
+    Input("v", "b s hkv v"),
+    Input("mask", "b t s|b s", "boolean, True meaning visible"),
+)
+COMMON = frozenset({"sequence", "groups", "gradient", "edges", "batch"})
+BOUND_SCORE = 6.0
+"""The largest standard deviation of a score that is drawn, but for the edge cases."""
+
+
+def draw(case: Case, causal: bool) -> Instance:
+    """Queries and keys whose scores are of a size that the case's scale sets; values scaled like other inputs."""
+    b, t, hkv, d, width = (case.size(n) for n in ("b", "t", "h", "d", "v"))
+    s = t + (3 if case.has("longer") else 0) - (min(t, 2) if case.has("shorter") else 0)
+    h = hkv * case.size("groups")
+    size = {SMALL: 2.0**-3, LARGE: 2.0}[case.scale]
+    size = 2.0**6 if case.has("huge") else 2.0**-20 if case.has("vanishing") else size
+    q, k = (rounded(case.rng(n).standard_normal((b, m, heads, d)) * size, case.dtype) for n, m, heads in ((0, t, h), (1, s, hkv)))
+    inputs: dict[str, Array] = {"q": q, "k": k, "v": normal(case, 2, b, s, hkv, width)}
+    if case.has("duplicate-keys"):
+        inputs["k"] = np.repeat(k[:, ::2], 2, axis=1)[:, :s]
+    if case.has("constant"):
+        inputs["v"] = rounded(np.full_like(inputs["v"], 1.5 * case.unit), case.dtype)
+    options: dict[str, Any] = {"scale": 1.0} if case.has("unit-scale") else {}
+    if case.has("padding"):
+        inputs["mask"] = case.rng(5).random((b, s)) < 0.7
+    if case.has("mask") or case.has("edge"):
+        inputs["mask"] = case.rng(5).random((b, t, s)) < 0.6
+        inputs["mask"][:, ::3] = False
+    if causal and case.has("window"):
+        options["window_size"] = 1 + case.seed % (t + 1)
+    if case.has("hidden") and "mask" in inputs and inputs["mask"].ndim == 2:
+        for name, bad in (("k", np.inf), ("v", np.nan)):
+            inputs[name] = np.where(inputs["mask"][:, :, None, None], inputs[name], bad)
+    return Instance(inputs, None, options, case.dtype)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of one head: its place, its scaled query, and the keys that it sees."""
+
+    place: tuple[int, int, int]
+    query: Array
+    keys: Array
+    values: Array
+    seen: Array
+
+
+def scale_of(x: Instance) -> float:
+    """The factor on the scores; without one d^-1/2."""
+    given = x.options.get("scale")
+    return float(x.inputs["q"].shape[-1] ** -0.5 if given is None else given)
+
+
+def visible(x: Instance, causal: bool) -> Array:
+    """Which keys each row sees, (b, t, s)."""
+    b, t = x.inputs["q"].shape[:2]
+    s = x.inputs["k"].shape[1]
+    end = np.arange(t)[:, None] + (s - t) if causal else np.full((t, 1), s)
+    key = np.arange(s)[None]
+    seen = key <= end
+    if "window_size" in x.options:
+        seen &= key > end - x.options["window_size"]
+    found = np.broadcast_to(seen, (b, t, s))
+    mask = x.inputs.get("mask")
+    return found if mask is None else found & (mask[:, None] if mask.ndim == 2 else mask)
+
+
+def rows(x: Instance, causal: bool) -> Iterator[Row]:
+    """Every row that sees a key; query head i reads key head i // (H / HKV)."""
+    q, k, v = (x.inputs[n] for n in "qkv")
+    seen = visible(x, causal)
+    groups = q.shape[2] // k.shape[2] if k.shape[2] else 1
+    for n, i, h in np.ndindex(q.shape[:3]):
+        keys = np.flatnonzero(seen[n, i])
+        if len(keys):
+            yield Row((n, i, h), q[n, i, h] * scale_of(x), k[n, keys, h // groups], v[n, keys, h // groups], keys)
+
+
+def refer(x: Instance, declaration: Any, causal: bool) -> Reference:
+    """The truth, row by row or at once where every row sees all earlier keys, and its bound."""
+    b, t, h, _ = x.inputs["q"].shape
+    shape = (b, t, h, x.inputs["v"].shape[3])
+    out, sharp = np.zeros(shape), np.zeros(shape)
+    p = precision(x.dtype)
+    plain = whole(x, declaration, causal)
+    for r in rows(x, causal):
+        out[r.place] = oracle.last_row(declaration, r.query, r.keys, r.values) if plain is None else plain[r.place]
+        sharp[r.place] = sum(_row_bound(r, out[r.place], each) for each in (p, EXACT))
+    return Reference(out, stored(sharp, out, p) * np.any(visible(x, causal), -1)[:, :, None, None], sharp)
+
+
+def whole(x: Instance, declaration: Any, causal: bool) -> Array | None:
+    """All rows from one run of the declaration a head; None where that is not what the rows see."""
+    q, k, v = (x.inputs[n] for n in "qkv")
+    t, s = q.shape[1], k.shape[1]
+    if "mask" in x.inputs or "window_size" in x.options or s < t or (not causal and s != t):
+        return None
+    groups = q.shape[2] // k.shape[2] if k.shape[2] else 1
+    out = np.zeros((*q.shape[:3], v.shape[3]))
+    padded = np.concatenate([np.zeros((q.shape[0], s - t, *q.shape[2:])), q * scale_of(x)], 1)
+    for n, h in np.ndindex(q.shape[0], q.shape[2]):
+        out[n, :, h] = oracle.attention(declaration, padded[n, :, h], k[n, :, h // groups], v[n, :, h // groups])[s - t :]
+    return out
+
+
+def weights_of(r: Row) -> Array:
+    """The softmax weights of a row, in float64."""
+    scores = r.keys @ r.query
+    p = np.exp(scores - scores.max())
+    return p / p.sum()
+
+
+def _score_error(r: Row, precision: Precision) -> Array:
+    """How wrong each score may be: the scaled query, a dot product over d, and the difference to the largest score."""
+    scores = r.keys @ r.query
+    dot = gamma(len(r.query) + 4, precision.unit) * (np.abs(r.keys) @ np.abs(r.query))
+    return dot + 2 * precision.unit * np.abs(scores - scores.max())
+
+
+def _row_bound(r: Row, truth: Array, precision: Precision) -> Array:
+    """Σ p_j |δ_j| |v_j - o| for errors δ in the scores, and the roundings of numerator and denominator.
+
+    Each key costs both of them at most an exponential (2 roundings), a change of the running maximum (3), a product and
+    a sum: γ_{6 n + 2}.
+    """
+    p = weights_of(r)
+    error = np.expm1(_score_error(r, precision))
+    own = gamma(6 * len(p) + 2, precision.unit) * (p @ np.abs(r.values) + np.abs(truth))
+    return ((p * error) @ np.abs(r.values - truth) + own) * SECOND_ORDER + precision.tiny * (1 + np.abs(r.values).sum(0))
+
+
+def derive(
+    x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Array], weights: Array
+) -> tuple[float, float]:
+    """The derivative of Σ weights · o in a direction, and its bound.
+
+    With errors e in the weights p, relative, each of the terms p dv and p (dq k + q dk) (v - o) is off by at most
+    2 e + γ; a backward pass has at most three times the roundings of the forward one.
+    """
+    p = precision(x.dtype)
+    moves = replace(x, inputs={**x.inputs, **{n: toward[n] for n in "qkv"}})
+    value = size = 0.0
+    for r, m in zip(rows(x, causal), rows(moves, causal), strict=True):
+        w = weights[r.place]
+        found = oracle.last_row_slope(declaration, (r.query, r.keys, r.values), (m.query, m.keys, m.values))
+        value += float(w @ found)
+        a = weights_of(r)
+        out = a @ r.values
+        scores = np.abs(m.keys) @ np.abs(r.query) + np.abs(r.keys) @ np.abs(m.query)
+        terms = a @ np.abs(m.values) + (a * scores) @ (np.abs(r.values) + np.abs(out))
+        error = np.expm1(_score_error(r, p).max()) + gamma(6 * len(a) + 2, p.unit)
+        size += float(np.abs(w) @ terms) * (6 * error + gamma(3 * (len(r.query) + sum(w.shape) + weights.shape[1]), p.unit))
+    return value, size * SECOND_ORDER
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(Operator):
+    """Attention, whose step takes the keys and values so far for a state."""
+
+    def steps(self, x: Instance) -> bool:
+        """A step has neither mask nor window, and no query without a key."""
+        return not {"mask", "window_size"} & (set(x.inputs) | set(x.options)) and x.inputs["k"].shape[1] >= self.length(x)
+
+    def token(self, step: Any, x: Instance, t: int) -> dict[str, Any]:
+        """The arguments of a step: the new token, and a cache where there are keys before the first one."""
+        found = super().token(step, x, t)
+        found.pop(self.step_argument)
+        before = x.inputs["k"].shape[1] - self.length(x)
+        cache = Cache(*(tensor(x.inputs[n][:, :before], x.dtype) for n in "kv")) if before else None
+        return found | {self.step_argument: cache}
+
+
+SHAPE = strategies.sizes(
+    b=st.integers(1, 2),
+    t=strategies.lengths,
+    h=st.integers(1, 2),
+    groups=st.integers(1, 3),
+    d=st.integers(1, 5),
+    v=st.integers(1, 5),
+)
+MASKS = ("padding", "mask")
+VALUES = ("duplicate-keys", "constant")
+
+
+def corners(name: str) -> Iterator[Case]:
+    """Cases that every run has."""
+    for t, scale, dtype, flags in (
+        (7, SMALL, "float32", ()),
+        (6, LARGE, "float32", ("longer",)),
+        (7, LARGE, "float32", ("padding", "hidden")),
+        (5, SMALL, "float32", ("mask", "longer")),
+        (9, LARGE, "float64", ("window",)),
+        (6, LARGE, "bfloat16", ()),
+        (6, SMALL, "float32", ("shorter",)),
+        (70, LARGE, "float32", ()),
+    ):
+        yield Case(name, (("b", 1), ("t", t), ("h", 2), ("groups", 2), ("d", 3), ("v", 2)), t, dtype, scale, tuple(flags))
+
+
+def operator(declaration: Any, causal: bool) -> Operator:
+    """One of the two operators."""
+    structure = strategies.flags(("longer", "shorter"), MASKS, VALUES, ("hidden",), ("unit-scale",), ("window",) if causal else ())
+
+    def derivative(x: Instance, toward: Mapping[str, Array], push: None, weights: Array, final: None) -> tuple[float, float]:
+        return derive(x, declaration, causal, toward, weights)
+
+    return Attention(
+        name=declaration.operator,
+        declaration=declaration,
+        inputs=INPUTS,
+        state_axes="",
+        capabilities=COMMON | ({"causal", "resumes-by-keys", "quarantine"} if causal else set()),
+        cases=strategies.cases(declaration.operator, SHAPE, structure),
+        corners=lambda: tuple(corners(declaration.operator)),
+        draw=lambda case: draw(case, causal),
+        refer=lambda x: refer(x, declaration, causal),
+        derive=derivative,
+        step_argument="cache",
+        independent=lambda x: scipy_truth.softmax_attention(x, visible(x, causal), scale_of(x)),
+    )
+
+
+OPERATORS = tuple(operator(d, d.operator == "attention") for d in DECLARATIONS)

@@ -1,0 +1,94 @@
+"""SciPy as an independent truth, in float64: it shares nothing with the declarations.
+
+SciPy's systems are x_{k+1} = A x_k + B u_k, y_k = C x_k + D u_k. The system that reads after the update is its
+(A, B, CA, D + CB), fed with the same inputs and started from the same state.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg, signal, special
+
+if TYPE_CHECKING:
+    from .operator import Instance
+
+Array = np.ndarray[Any, Any]
+
+
+def real_form(a: Array) -> Array:
+    """A complex matrix as a real one of twice the size: SciPy's simulations drop imaginary parts."""
+    return np.block([[a.real, -a.imag], [a.imag, a.real]])
+
+
+def dlsim(a: Array, b: Array, c: Array, d: Array, u: Array, start: Array) -> Array:
+    """Outputs (T, p) of SciPy's own simulation. Raises ValueError where it drops samples, and for complex data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, out, _ = signal.dlsim((a, b, c, d, True), u, x0=start)
+    if len(out) != len(u):
+        raise ValueError(f"dlsim returned {len(out)} of {len(u)} samples")
+    return out
+
+
+def simulate(x: Instance) -> Array:
+    """The outputs (B, T) of an instance of the lti operator, by dlsim of the adapter system in its real form."""
+    u, a, b, c = (x.inputs[n] for n in ("u", "Abar", "Bbar", "C"))
+    d = x.inputs.get("D", np.zeros(()))
+    n = len(c)
+    a = np.diag(a) if a.ndim == 1 else a
+    parts = real_form(a), real_form(b.reshape(n, 1)), real_form((c @ a).reshape(1, n)), real_form(np.reshape(d + c @ b, (1, 1)))
+    found = []
+    for row in range(len(u)):
+        start = np.zeros(n) if x.state is None else x.state[row]
+        if u.shape[1] == 0:
+            found.append(np.zeros((0, 2)))
+            continue
+        inputs = np.stack([u[row].real, u[row].imag], 1)
+        found.append(dlsim(*parts, inputs, np.concatenate([start.real, start.imag])))
+    out = np.array(found).reshape(len(u), u.shape[1], 2)
+    return out[..., 0] + 1j * out[..., 1] if any(map(np.iscomplexobj, (a, b, c, d, u))) or np.iscomplexobj(x.state) else out[..., 0]
+
+
+def softmax_attention(x: Instance, seen: Array, scale: float) -> Array:
+    """Attention by SciPy's softmax, over the keys that each row sees; rows that see none are 0."""
+    q, k, v = (x.inputs[n] for n in "qkv")
+    groups = q.shape[2] // k.shape[2]
+    k, v = (np.repeat(a, groups, 2) for a in (k, v))
+    out = np.zeros((*q.shape[:3], v.shape[3]))
+    for n, i, h in np.ndindex(q.shape[:3]):
+        keys = seen[n, i]
+        if keys.any():
+            out[n, i, h] = special.softmax(scale * (k[n, keys, h] @ q[n, i, h])) @ v[n, keys, h]
+    return out
+
+
+def hold(a: Array, b: Array, delta: float) -> tuple[Array, Array]:
+    """Zero-order hold by cont2discrete, real (N, N) and (N,)."""
+    n = len(b)
+    ad, bd, *_ = signal.cont2discrete((a, b.reshape(n, 1), np.zeros((1, n)), np.zeros((1, 1))), delta, method="zoh")
+    return ad, bd[:, 0]
+
+
+def gbt(a: Array, b: Array, delta: float, alpha: float) -> tuple[Array, Array]:
+    """The generalised bilinear transform by cont2discrete; its A and B are those of the other convention too."""
+    n = len(b)
+    system = (a, b.reshape(n, 1), np.zeros((1, n)), np.zeros((1, 1)))
+    ad, bd, *_ = signal.cont2discrete(system, delta, method="gbt", alpha=alpha)
+    return ad, bd[:, 0]
+
+
+def response(a: Array, b: Array, u: Array, delta: float, start: Array) -> Array:
+    """States (T + 1, N) of x' = A x + B u with u held for Δ at a time, by lsim of the continuous system."""
+    n = len(b)
+    times = delta * np.arange(len(u) + 1)
+    held = np.concatenate([u, u[-1:]])
+    _, _, states = signal.lsim((a, b.reshape(n, 1), np.eye(n), np.zeros((n, 1))), held, times, X0=start, interp=False)
+    return np.asarray(states).reshape(len(u) + 1, n)
+
+
+def expm(a: Array) -> Array:
+    """The matrix exponential."""
+    return linalg.expm(a)
