@@ -293,7 +293,7 @@ SPLIT = Claim(
     proof=Each((Induction(k, step=step, start=s), Direct((Part(1),), "the same state is read"))),
     operator=DECLARATION,
     near_misses=(
-        variant(split, "resumed from the state one step earlier", continues(resumed(x[s - 1]))),
+        NearMiss("resumed from the state one step earlier", Statement(continues(resumed(x[s - 1])), le(1, s) & le(s, k))),
         variant(split, "resumed from the start", continues(resumed(x0))),
         variant(split, "the inputs are read again from the first one", continues(resumed(x[s], shift=s))),
     ),
