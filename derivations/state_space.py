@@ -44,6 +44,7 @@ from .kernel.terms import (
 )
 
 GU = "Gu, Goel, Ré, Efficiently Modeling Long Sequences with Structured State Spaces, arXiv 2111.00396"
+NOTE = "A note on state-space models, HiPPO, S4, H3, RetNet, RWKV and Mamba (in Chinese)"
 CODDINGTON = "Coddington and Levinson, Theory of Ordinary Differential Equations"
 
 N, m, p = indices("N m p")
@@ -81,7 +82,7 @@ VARIATION = Claim(
     id="state-space/variation-of-constants",
     title="a function is determined by its start and by y' - A y",
     statement=variation,
-    sources=(Source(CODDINGTON, "chapter 3, equation 1.9"),),
+    sources=(Source(CODDINGTON, "chapter 3, section 3", "variation of constants, for a system with constant coefficients"),),
     proof=Ode(t),
     near_misses=(
         variant(
@@ -113,8 +114,8 @@ SOLUTION = Claim(
     statement=solved,
     sources=(
         Source(GU, "equation 1", "D = 0; u continuous"),
-        Source("seed 003", "解得 x(t) = e^{At} x(0) + ∫₀ᵗ e^{A(t-τ)} B u(τ) dτ"),
-        Source(CODDINGTON, "chapter 3, theorem 1.1", "uniqueness: a solution y has y' - A y = B u, so the formula is y"),
+        Source(NOTE, "continuous representation: 解得 x(t) = e^{At} x(0) + ∫₀ᵗ e^{A(t-τ)} B u(τ) dτ"),
+        Source(CODDINGTON, "chapter 3, section 1", "uniqueness: a solution y has y' - A y = B u, so the formula is y"),
     ),
     proof=Each(
         (
@@ -169,7 +170,7 @@ UNROLLED = Claim(
     id="state-space/unrolled",
     title="the state is the start and every input, each propagated by its own power of Ā",
     statement=unrolled,
-    sources=(Source(GU, "section 2.3, the unrolled recurrence", "with a start; there x_{-1} = 0"),),
+    sources=(Source(GU, "section 2.4, the unrolled recurrence", "with a start; there x_{-1} = 0"),),
     proof=Induction(k, base=Each((Direct(), Direct())), step=Each((step, step))),
     operator=DECLARATION,
     near_misses=(
@@ -230,7 +231,7 @@ convolution = replace(as_written, assumptions=(fresh_start,))
 too_few_taps = replace(convolution, where=le(1, k) & le(0, L))
 circular = Sum(Where(le(1, k - l), tap(l) * u[k - l], tap(l) * u[k - l + L]), l, 0, L - 1)
 
-# The seed's "y = x * K̄" with x the state: it has the right shapes where there are as many inputs as states.
+# "y = x * K̄" with x the state: it has the right shapes where there are as many inputs as states.
 drive = vectors("u", N)
 states_in = recurrence("x", x0, lambda k, x: Abar * x + matrix("Bbar", N, N) * drive[k])
 with_state = Sum(Where(le(1, k - l), C * Abar**l * matrix("Bbar", N, N) * states_in[k - l], Zero(p, 1)), l, 0, L - 1)
@@ -255,7 +256,7 @@ CONVOLUTION = Claim(
     expected="qualified",
     sources=(
         Source(GU, "equations 4 and 5", "there x_{-1} = 0 and the kernel is as long as the input"),
-        Source("seed 003", "y = x * K̄, K̄ = (C B̄, C Ā B̄, ..., C Ā^{N-1} B̄)", "its x is the input, its N the length"),
+        Source(NOTE, "convolutional representation: y = x * K̄, K̄ = (C B̄, C Ā B̄, ..., C Ā^{N-1} B̄)", "its x is the input, its N the length"),
     ),
     proof=Each((from_response(1, Add(propagated, convolved(k), D * u[k])), from_response(2, propagated + convolved(k - 1, first=0)))),
     operator=DECLARATION,

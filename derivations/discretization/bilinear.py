@@ -15,6 +15,7 @@ from .operators import (
     BILINEAR_OPERATOR,
     GU,
     HALF,
+    NOTE,
     A,
     B,
     N,
@@ -66,7 +67,7 @@ AVERAGED = Claim(
             Exists(),
             Direct(
                 (Using(Given("trapezoid rule"), left=gbt_inverse),),
-                "collect x_{k+1} on the left and divide by identity - ½ΔA",
+                "collect x_{k+1} on the left and divide by I - ½ΔA",
             ),
         )
     ),
@@ -82,13 +83,13 @@ bilinear = Statement(explicit(u[k]), le(0, k), (trapezoid(w[k]), no_pole, hold))
 
 BILINEAR = Claim(
     id="discretization/bilinear",
-    title="bilinear: Ā = (identity - ½ΔA)⁻¹ (identity + ½ΔA), B̄ = (identity - ½ΔA)⁻¹ ΔB",
+    title="bilinear: Ā = (I - ½ΔA)⁻¹ (I + ½ΔA), B̄ = (I - ½ΔA)⁻¹ ΔB",
     statement=bilinear,
     as_written=Statement(bilinear.conclusion, bilinear.where, (trapezoid(w[k]),)),
     expected="qualified",
     sources=(
         Source(GU, "equation 3"),
-        Source("seed 003", "Ā = (I-Δ/2·A)⁻¹(I+Δ/2·A), B̄ = (I-Δ/2·A)⁻¹·ΔB", "only for an input held on the step"),
+        Source(NOTE, "discrete representation: Ā = (I-Δ/2·A)⁻¹(I+Δ/2·A), B̄ = (I-Δ/2·A)⁻¹·ΔB", "only for an input held on the step"),
     ),
     proof=Each(
         (
@@ -139,15 +140,11 @@ order = Statement(errors(bilinear_error, euler_error), assumptions=(no_pole,))
 
 ORDER = Claim(
     id="discretization/bilinear-order",
-    title="bilinear Ā = e^{ΔA} + A³Δ³/12 + O(Δ⁴), Euler identity + ΔA = e^{ΔA} - A²Δ²/2 + O(Δ³)",
+    title="bilinear Ā = e^{ΔA} + A³Δ³/12 + O(Δ⁴), Euler I + ΔA = e^{ΔA} - A²Δ²/2 + O(Δ³)",
     statement=order,
     sources=(
         Source(GU, "equation 3", "Ā is the Padé approximant [1/1] of the exponential"),
-        Source(
-            "Hairer, Nørsett, Wanner, Solving Ordinary Differential Equations I, 2nd ed.",
-            "section II.3",
-            "Peano kernel of the error",
-        ),
+        Source("Davis and Rabinowitz, Methods of Numerical Integration, 2nd ed.", "chapter 4", "Peano kernel of the trapezoid rule"),
     ),
     proof=Each(
         (

@@ -11,9 +11,9 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Invertible, NonZero, Statement
 from ..kernel.scripts import Direct, Each, Exists
 from ..kernel.terms import Inverse, Num, Term, index, matrix, scalar
-from .operators import GU, A, B, N, delta, identity, m
+from .operators import GU, LSSL, A, B, N, delta, identity, m
 
-ZHANG = "Zhang, Chen, Chen, Performance Recovery in Digital Implementation of Analogue Systems, SIAM J. Control Optim. 45 (2007)"
+ZHANG = "Zhang, Chen, Chen, Digital Redesign via the Generalized Bilinear Transformation, Int. J. Control 82 (2009)"
 
 p = index("p")
 one = Num(1)
@@ -48,8 +48,9 @@ GBT = Claim(
     title="SciPy's generalised bilinear system is (α + (1-α)/z) times the one that keeps C and D, up to D",
     statement=gbt,
     sources=(
-        Source("SciPy, scipy.signal.cont2discrete, method gbt", "C (identity - αΔA)⁻¹ and D + αC B̄, textbook index"),
-        Source(ZHANG, "the generalised bilinear transform"),
+        Source("SciPy, scipy.signal.cont2discrete, method gbt", "C (I - αΔA)⁻¹ and D + αC B̄, textbook index"),
+        Source(LSSL, "equation 3", "the generalised bilinear rule"),
+        Source(ZHANG, "section 2", "as SciPy cites it"),
         Source(GU, "equation 3", "keeps C, reads after the update: at α = ½ not Tustin's system"),
     ),
     proof=Each((Exists(), Exists(), Exists(), Direct(note="both sides are rational functions of A between C and B"))),

@@ -9,7 +9,7 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Invertible, NonZero, Statement
 from ..kernel.scripts import Chain, Direct, Each, Exists, Hypothesis, Induction, Lemma, Link, Ode, Using
 from ..kernel.terms import Block, Exp, Eye, Ind, Integral, Inverse, Sum, Term, Zero, index, le, recurrence, scalar, vector
-from .operators import GU, MAMBA, VAN_LOAN, ZOH_OPERATOR, A, B, N, delta, generator, held_integral, identity, k, m, s, u, x0
+from .operators import GU, MAMBA, NOTE, VAN_LOAN, ZOH_OPERATOR, A, B, N, delta, generator, held_integral, identity, k, m, s, u, x0
 
 
 def moment(n: int) -> Term:
@@ -87,7 +87,7 @@ HELD = Claim(
     title="zero-order hold for every A: B̄ is the integral of e^{sA} B over a step",
     statement=held_step,
     sources=(
-        Source(MAMBA, "equation 4", "the integral in the place of (ΔA)⁻¹(e^{ΔA} - identity) Δ, which needs A⁻¹"),
+        Source(MAMBA, "equation 4", "the integral in the place of (ΔA)⁻¹(e^{ΔA} - I) Δ, which needs A⁻¹"),
         Source(VAN_LOAN, "theorem 1"),
     ),
     proof=Each(
@@ -124,7 +124,7 @@ zoh = Statement(zoh_formula(divided(Exp(delta * A) - identity)), assumptions=(re
 
 ZOH = Claim(
     id="discretization/zoh",
-    title="zero-order hold: Ā = e^{ΔA}, B̄ = (ΔA)⁻¹ (e^{ΔA} - identity) ΔB",
+    title="zero-order hold: Ā = e^{ΔA}, B̄ = (ΔA)⁻¹ (e^{ΔA} - I) ΔB",
     statement=zoh,
     as_written=Statement(zoh.conclusion),
     as_written_at={A: Zero(N, N), delta: 1},
@@ -132,7 +132,9 @@ ZOH = Claim(
     sources=(
         Source(MAMBA, "equation 4"),
         Source(
-            "seed 003", "Ā = e^{ΔA}, B̄ = (ΔA)⁻¹ (e^{ΔA} - identity) · ΔB", "undefined for a singular A, where B̄ is not: see zoh-general"
+            NOTE,
+            "discrete representation: Ā = e^{ΔA}, B̄ = (ΔA)⁻¹ (e^{ΔA} - I) · ΔB",
+            "undefined for a singular A, where B̄ is not: see zoh-general",
         ),
     ),
     proof=Each(

@@ -9,7 +9,9 @@ from ..kernel.terms import Block, Exp, Eye, Integral, Inverse, Num, Term, Zero, 
 
 GU = "Gu, Goel, Ré, Efficiently Modeling Long Sequences with Structured State Spaces, arXiv 2111.00396"
 MAMBA = "Gu, Dao, Mamba: Linear-Time Sequence Modeling with Selective State Spaces, arXiv 2312.00752"
+LSSL = "Gu et al., Combining Recurrent, Convolutional, and Continuous-time Models with Linear State-Space Layers, arXiv 2110.13985"
 VAN_LOAN = "Van Loan, Computing Integrals Involving the Matrix Exponential, IEEE Trans. Autom. Control 23 (1978)"
+NOTE = "A note on state-space models, HiPPO, S4, H3, RetNet, RWKV and Mamba (in Chinese)"
 HALF = Num(Fraction(1, 2))
 
 N, m = indices("N m")
@@ -48,5 +50,5 @@ def declared(operator: str, output: Term, source: str) -> Declaration:
 # The first block row of one exponential: exact for every A, and nothing is divided by.
 ZOH_OPERATOR = declared("zoh", Block((identity, Zero(N, m))) * Exp(delta * generator), f"{MAMBA}, equation 4; {VAN_LOAN}, theorem 1")
 BILINEAR_OPERATOR = declared("bilinear", Block((bilinear_A, bilinear_B)), f"{GU}, equation 3")
-EULER_OPERATOR = declared("euler", Block((euler_A, euler_B)), "forward Euler rule")
+EULER_OPERATOR = declared("euler", Block((euler_A, euler_B)), f"{LSSL}, equation 3 at α = 0")
 DECLARATIONS = (ZOH_OPERATOR, BILINEAR_OPERATOR, EULER_OPERATOR)
