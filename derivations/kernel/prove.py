@@ -561,7 +561,7 @@ def _exists(goal: Goal, script: sc.Exists) -> None:
         reader = Reader(goal.facts)
         reader.need("nonzero" if isinstance(f, NonZero) else "invertible", reader.read(x), text(x))
         _conditions(goal, reader.trace)
-    _record(goal, goal.title, f, "sign certificate" if script.parts else "product of known factors", ())
+    _record(goal, goal.title or "existence", f, "sign certificate" if script.parts else "product of known factors", ())
 
 
 # analysis ----------------------------------------------------------------------------------------
