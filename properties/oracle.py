@@ -105,3 +105,13 @@ def _complex(x: Any, shape: tuple[int, ...]) -> Array:
     numbers = [complex(float(e[0]), float(e[1])) if isinstance(e, tuple) else e for e in entries]
     kind = complex if any(isinstance(e, complex) for e in numbers) else float
     return np.array(numbers, dtype=kind).reshape(shape)
+
+
+def pair(declaration: Declaration, a: Array, b: Array, delta: float) -> Array:
+    """[Ā, B̄] (N, N + 1) of a discretisation rule, in balls of 256 bits."""
+    n = len(b)
+    given = {"A": a, "B": b.reshape(n, 1), "delta": np.float64(delta)}
+    out, _ = oracle(declaration, given, length=1, system="arb", prec=256)
+    entries = [complex(e) for e in np.asarray(out).ravel().tolist()]
+    found = np.array(entries).reshape(n, n + 1)
+    return found if np.iscomplexobj(a) or np.iscomplexobj(b) else found.real

@@ -73,7 +73,7 @@ def _three(case: Case) -> Case:
 
 
 LAWS = (
-    Law("layout", "transposed, sliced and stride-0 inputs give the same values", _layout, needs("sequence"), weight=0.5),
+    Law("layout", "transposed, sliced and stride-0 inputs give the same values", _layout, weight=0.5),
     Law("group-map", "head i of the many belongs to head i // groups of the few", _group_map, needs("groups"), _grouped),
     Law("batch-company", "what else is in the batch does not matter", _batch_company, needs("batch"), _three, 0.5),
 )

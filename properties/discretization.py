@@ -1,0 +1,226 @@
+"""Discretisation rules under test: from (A, B, Δ) to (Ā, B̄), compared as the block row [Ā, B̄]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from scipy import linalg
+
+from isoform.derivations.discretization import DECLARATIONS
+
+from . import oracle, scipy_truth, strategies
+from .bounds import EXACT, gamma
+from .operator import FormRaised, Input, Instance, Operator, Reference
+from .strategies import LARGE, SMALL, Case
+from .tensors import Precision, precision, rounded, tensors_in, values
+
+Array = np.ndarray[Any, Any]
+PairBound = Callable[[Array, Array, Array, Precision], Array]
+"""(ΔA, ΔB, true [Ā, B̄], precision) to the bounds of [Ā, B̄]."""
+
+INPUTS = (Input("A", "b n n|b n", "any; (n) if diagonal"), Input("B", "b n"), Input("delta", "b", "delta >= 0"))
+SHAPES = ("zero", "singular", "defective", "nilpotent", "stiff", "skew")
+STEPS = ("step-zero", "step-tiny", "step-two")
+HUMP = 8
+"""Points at which norms of e^{θ ΔA}, θ in [0, 1], are looked at."""
+
+
+def draw(case: Case) -> Instance:
+    """A of the case's structure, B of its scale, and Δ: 0, 1e-8, 2, or uniform in an interval."""
+    b, n = case.size("b"), case.size("n")
+    rng = case.rng(1)
+    a = np.stack([matrix(case, n, rng) for _ in range(b)])
+    drive = rng.standard_normal((b, n)) * case.unit
+    if case.has("complex"):
+        a, drive = a + 0.5j * rng.standard_normal(a.shape), drive + 1j * drive[:, ::-1]
+    if case.has("equilibrium"):
+        a = np.round(a * 16) / 16
+        rest = equilibrium(case)
+        drive = -(a * rest if a.ndim == 2 else np.einsum("bij,bj->bi", a, rest))
+    low, high = {SMALL: (0.001, 0.02), LARGE: (0.2, 1.0)}[case.scale]
+    chosen = next((s for f, s in (("step-zero", 0.0), ("step-tiny", 1e-8), ("step-two", 2.0)) if case.has(f)), None)
+    delta = rng.uniform(low, high, b) if chosen is None else np.full(b, chosen)
+    inputs = {"A": rounded(a, case.dtype), "B": rounded(drive, case.dtype), "delta": rounded(delta, case.dtype)}
+    return Instance(inputs, None, {"diagonal": True} if case.has("diagonal") else {}, case.dtype)
+
+
+def equilibrium(case: Case) -> Array:
+    """The state at which A x + B = 0 in a case with that flag: small integers."""
+    return case.rng(2).integers(-2, 3, (case.size("b"), case.size("n"))).astype(float)
+
+
+def matrix(case: Case, n: int, rng: np.random.Generator) -> Array:
+    """One A (n, n), or its diagonal (n)."""
+    poles = -rng.uniform(0.1, 2.0, n)
+    if case.has("zero"):
+        poles *= 0
+    if case.has("singular"):
+        poles[::2] = 0
+    if case.has("stiff"):
+        poles = np.where(np.arange(n) % 2, -1e-2, -(1e4 if case.dtype == "float64" else 30.0))
+    if case.has("diagonal"):
+        return poles
+    if case.has("nilpotent"):
+        return np.triu(rng.standard_normal((n, n)), 1)
+    if case.has("defective"):
+        return -0.5 * np.eye(n) + np.eye(n, k=1)
+    if case.has("skew"):
+        m = rng.standard_normal((n, n))
+        return m - m.T
+    basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    return basis @ np.diag(poles) @ basis.T
+
+
+def parts(x: Instance, row: int) -> tuple[Array, Array, float]:
+    """A as a matrix, B and Δ of one member of the batch."""
+    a = x.inputs["A"][row]
+    return np.diag(a) if a.ndim == 1 else a, x.inputs["B"][row], float(x.inputs["delta"][row])
+
+
+def refer(x: Instance, declaration: Any, bound: PairBound) -> Reference:
+    """The truth [Ā, B̄], (b, n, n + 1), and its bound; entries off the diagonal of a diagonal rule are exactly 0."""
+    b, n = x.inputs["B"].shape
+    kind = complex if np.iscomplexobj(x.inputs["A"]) or np.iscomplexobj(x.inputs["B"]) else float
+    out, wide = np.zeros((b, n, n + 1), kind), np.zeros((b, n, n + 1))
+    for row in range(b):
+        a, drive, delta = parts(x, row)
+        out[row] = oracle.pair(declaration, a, drive, delta)
+        for p in (precision(x.dtype), EXACT):
+            if "diagonal" in x.options:
+                for i in range(n):
+                    each = bound(delta * a[i : i + 1, i : i + 1], delta * drive[i : i + 1], out[row, i : i + 1, [i, n]].reshape(1, 2), p)
+                    wide[row, i, [i, n]] += each[0]
+            else:
+                wide[row] += bound(delta * a, delta * drive, out[row], p)
+    return Reference(out, wide, wide)
+
+
+def hold_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
+    """Zero-order hold, by one exponential of the block W = [[ΔA, ΔB / s], [0, 0]], s the size of ΔB; or, of one pole, by
+    e^z and (e^z - 1)/z.
+
+    The powers that a squaring starts from are off by γ, each of s levels rounds |e^{hW}|² with γ_{n+1}, in 2^s h
+    places, and W itself is rounded: together γ_{n+8} (4‖W‖ + 4) at most, times the norms of the exact exponentials
+    around an error.
+    """
+    n = len(drive)
+    if n == 1:
+        growth = np.abs(np.exp(z[0, 0]))
+        of_b = np.abs(truth[0, 1]) + np.abs(drive[0]) * growth
+        return np.array([[gamma(6, p.unit) * (1 + np.abs(z[0, 0])) * growth, gamma(9, p.unit) * of_b]]) + p.tiny
+    size = float(np.abs(drive).max()) or 1.0
+    w = np.zeros((n + 1, n + 1), truth.dtype)
+    w[:n, :n], w[:n, n] = z, drive / size
+    norms = np.array([np.linalg.norm(linalg.expm(w * m / HUMP), np.inf) for m in range(HUMP + 1)])
+    m = np.arange(HUMP + 1)
+    total = m[:, None, None] + m[None, :, None] + m[None, None, :]
+    hump = (norms[:, None, None] * norms[None, :, None] * norms[None, None, :])[total <= HUMP].max()
+    scale = np.ones(n + 1)
+    scale[n] = size
+    return gamma((n + 8) * (4 * np.linalg.norm(w, np.inf) + 4), p.unit) * hump * np.tile(scale, (n, 1)) + p.tiny
+
+
+def euler_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
+    """I + ΔA and ΔB: a product and a sum an entry."""
+    n = len(drive)
+    return np.hstack([gamma(3, p.unit) * (np.eye(n) + np.abs(z)), gamma(2, p.unit) * np.abs(drive)[:, None]]) + p.tiny
+
+
+def bilinear_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
+    """M X = R with M = I - ΔA/2, by elimination or by an explicit inverse (Higham, theorem 9.4 and section 14.3)."""
+    n = len(drive)
+    m = np.eye(n) - z / 2
+    inverse = np.abs(np.linalg.inv(m))
+    _, lower, upper = linalg.lu(m)
+    order = linalg.lu(m)[0]
+    factors = np.abs(order @ lower) @ np.abs(upper)
+    right = np.hstack([np.eye(n) + np.abs(z) / 2, np.abs(drive)[:, None]])
+    formed = gamma(4, p.unit) * inverse @ ((np.eye(n) + np.abs(z) / 2) @ np.abs(truth) + right)
+    solved = gamma(4 * n + 2, p.unit) * inverse @ factors @ (np.abs(truth) + inverse @ right)
+    return formed + solved + p.tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Rule(Operator):
+    """A discretisation rule: its two results are compared as one block row."""
+
+    order: int = 1
+
+    def run(self, function: Callable[..., Any], x: Instance, layout: str = "contiguous", **more: Any) -> tuple[Array, Any]:
+        """[Ā, B̄] as one array (b, n, n + 1), a diagonal Ā as a matrix."""
+        a, b = self.call(function, x, layout, **more)
+        if not tensors_in(b):
+            raise FormRaised(f"returned {type(b).__name__} for B̄, which is no tensor")
+        a, b = values(a), values(b)
+        if "diagonal" in x.options and a.shape == b.shape:
+            a = a[..., None] * np.eye(a.shape[-1])
+        if a.shape[:-1] != b.shape:
+            raise FormRaised(f"returned Ā of shape {a.shape} and B̄ of shape {b.shape}")
+        return np.concatenate([a, b[..., None]], -1), None
+
+
+def independent(x: Instance, rule: Callable[[Array, Array, float], tuple[Array, Array]]) -> Array:
+    """SciPy's [Ā, B̄]; complex systems in their real form, which cont2discrete does not need but lsim would."""
+    rows = []
+    for row in range(len(x.inputs["B"])):
+        a, b = rule(*parts(x, row))
+        rows.append(np.hstack([a, b[:, None]]))
+    return np.stack(rows)
+
+
+SHAPE = strategies.sizes(b=st.integers(1, 3), n=st.integers(1, 5))
+
+
+def corners(name: str) -> Iterator[Case]:
+    """Cases that every run has."""
+    for seed, (n, scale, dtype, flags) in enumerate(
+        (
+            (3, SMALL, "float32", ()),
+            (3, LARGE, "float32", ("singular",)),
+            (2, LARGE, "float32", ("defective",)),
+            (4, SMALL, "float32", ("singular", "diagonal")),
+            (4, LARGE, "float32", ("diagonal", "complex")),
+            (3, LARGE, "float64", ("stiff",)),
+            (4, LARGE, "float32", ("nilpotent",)),
+            (3, SMALL, "float32", ("diagonal", "step-tiny")),
+            (3, LARGE, "float32", ("zero",)),
+            (4, LARGE, "float32", ("skew", "step-two")),
+            (2, LARGE, "float32", ("complex",)),
+        )
+    ):
+        yield Case(name, (("b", 2), ("n", n)), seed, dtype, scale, flags)
+
+
+def operator(declaration: Any, bound: PairBound, rule: Callable[[Array, Array, float], tuple[Array, Array]], *more: str) -> Operator:
+    """One rule."""
+    structure = strategies.flags(("diagonal",), SHAPES, ("complex",), STEPS)
+    name = declaration.operator
+    return Rule(
+        name=name,
+        declaration=declaration,
+        inputs=INPUTS,
+        state_axes="",
+        capabilities=frozenset({"discretization", "batch", *more}),
+        cases=strategies.cases(name, SHAPE, structure),
+        corners=lambda: tuple(corners(name)),
+        draw=draw,
+        refer=lambda x: refer(x, declaration, bound),
+        independent=lambda x: independent(x, rule),
+    )
+
+
+def halved(x: Instance) -> Instance:
+    """The instance with half the step, exactly."""
+    return replace(x, inputs={**x.inputs, "delta": x.inputs["delta"] / 2})
+
+
+_RULES: dict[str, tuple[PairBound, Callable[[Array, Array, float], tuple[Array, Array]], tuple[str, ...]]] = {
+    "zoh": (hold_bound, scipy_truth.hold, ("semigroup",)),
+    "bilinear": (bilinear_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.5), ()),
+    "euler": (euler_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.0), ()),
+}
+OPERATORS = tuple(operator(d, _RULES[d.operator][0], _RULES[d.operator][1], *_RULES[d.operator][2]) for d in DECLARATIONS)
