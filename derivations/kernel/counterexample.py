@@ -18,7 +18,7 @@ from .enclosures import NoValue, Number, Truth, Undecided, below, precision
 from .formulas import Formula, Statement
 from .pointwise import Effort, Key, Point, Rows, Table, number, value
 
-EFFORTS = (Effort(64, 4, 2), Effort(96, 8, 4), Effort(160, 16, 16))
+EFFORTS = (Effort(64, 4, 2), Effort(128, 10, 4))
 OPEN_END = 5  # an open range is looked at for this many values at least, and for every index on record
 
 

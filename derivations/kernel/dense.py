@@ -21,10 +21,12 @@ from .enclosures import (
     NotPolynomial,
     NoValue,
     Number,
+    Series,
     Truth,
     Undecided,
     base,
     constant,
+    convolved,
     enclosed,
     ends,
     exact,
@@ -34,6 +36,7 @@ from .enclosures import (
     orders,
     reciprocal,
     same,
+    series,
     widened,
 )  # fmt: skip
 
@@ -210,6 +213,8 @@ def exponential(a: Matrix) -> Matrix:
 
     For |B| <= 1/2, in a norm with |XY| <= |X||Y|, the terms after B^m/m! add up to at most 2 |B|^(m+1)/(m+1)!.
     """
+    if a.height == 1 and isinstance(a.rows[0][0], Series):
+        return single(exponential_of_series(a.rows[0][0]))
     found = _nilpotent(a)
     if found is not None:
         return found.unlabelled
@@ -228,6 +233,15 @@ def exponential(a: Matrix) -> Matrix:
 def exponential_of(x: Element) -> Element:
     """The exponential of a number."""
     return exponential(single(x)).rows[0][0]
+
+
+def exponential_of_series(x: Series) -> Element:
+    """From y' = x' y: k y_k = sum of i x_i y_{k-i} over 0 < i <= k."""
+    found = [exponential_of(x.coefficients[0])]
+    weighted = [exact(i) * c for i, c in enumerate(x.coefficients)]
+    for k in range(1, x.cut):
+        found.append(exact(Fraction(1, k)) * convolved(weighted, found, k, 1))
+    return series(x.level, x.order, found)
 
 
 def _row_norm(a: Matrix) -> Fraction:

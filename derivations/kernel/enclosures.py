@@ -144,6 +144,13 @@ class Series:
     order: int | None
     coefficients: tuple[Element, ...]
 
+    @property
+    def cut(self) -> int:
+        """The order. Raises NotPolynomial if there is none."""
+        if self.order is None:
+            raise NotPolynomial("a variable of integration")
+        return self.order
+
     def __add__(self, o: Element) -> Element:
         if self.level < level(o):
             return o + self
@@ -290,23 +297,17 @@ def _squared(x: Real) -> Real:
     return x * x if is_exact(x) else x**2
 
 
-def _order(x: Series) -> int:
-    if x.order is None:
-        raise NotPolynomial("a variable of integration")
-    return x.order
-
-
-def _convolved(a: Sequence[Element], b: Sequence[Element], k: int, first: int) -> Element:
+def convolved(a: Sequence[Element], b: Sequence[Element], k: int, first: int) -> Element:
     """The sum of a_i b_{k-i} over first <= i <= k as far as both go."""
     pairs = [a[i] * b[k - i] for i in range(first, min(k, len(a) - 1) + 1) if k - i < len(b)]
     return reduce(lambda x, y: x + y, pairs, ZERO)
 
 
 def _reciprocal_series(x: Series) -> Element:
-    order = _order(x)
+    order = x.cut
     found = [reciprocal(x.coefficients[0])]
     for k in range(1, order):
-        found.append(-(found[0] * _convolved(x.coefficients, found, k, 1)))
+        found.append(-(found[0] * convolved(x.coefficients, found, k, 1)))
     return series(x.level, order, found)
 
 
@@ -327,12 +328,12 @@ def square_root(x: Element) -> Element:
 
 
 def _root_series(x: Series) -> Element:
-    order = _order(x)
+    order = x.cut
     found = [square_root(x.coefficients[0])]
     half = exact(Fraction(1, 2)) * reciprocal(found[0])
     for k in range(1, order):
         given = x.coefficients[k] if k < len(x.coefficients) else ZERO
-        found.append((given - _convolved(found[:k], found, k, 1)) * half)
+        found.append((given - convolved(found[:k], found, k, 1)) * half)
     return series(x.level, order, found)
 
 
@@ -362,12 +363,12 @@ def _logarithm(q: Fraction, exponential: Any) -> Any:
 
 def _logarithm_series(x: Series, exponential: Any) -> Element:
     """From x y' = x': k x_0 y_k = k x_k - sum of i y_i x_{k-i} over 0 < i < k."""
-    order = _order(x)
+    order = x.cut
     first = reciprocal(x.coefficients[0])
     found, weighted = [logarithm(x.coefficients[0], exponential)], [ZERO]
     for k in range(1, order):
         given = x.coefficients[k] if k < len(x.coefficients) else ZERO
-        weighted.append((exact(k) * given - _convolved(weighted, x.coefficients, k, 1)) * first)
+        weighted.append((exact(k) * given - convolved(weighted, x.coefficients, k, 1)) * first)
         found.append(weighted[k] * exact(Fraction(1, k)))
     return series(x.level, order, found)
 
