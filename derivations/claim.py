@@ -37,7 +37,7 @@ class Claim:
     """A published statement under a permanent id, with its proof and what must be rejected beside it.
 
     ``as_written`` is the source's own form where that is false; ``expected`` is only ever compared with the
-    verdict. ``scope`` is "all sizes", or "sizes <= n" where a proof is at stated sizes.
+    verdict.
     """
 
     id: str
@@ -50,7 +50,6 @@ class Claim:
     as_written: Statement | None = None
     as_written_at: Mapping[Any, Any] | None = None
     version: int = 1
-    scope: str = "all sizes"
     operator: Declaration | None = None
 
     def fingerprint(self) -> str:

@@ -27,7 +27,7 @@ class Proof:
     """A proved statement. Only ``prove`` of this package makes one.
 
     ``used`` names the assumptions that some obligation needed, ``lemmas`` the claims, ``assumed`` the textbook
-    theorems.
+    theorems; ``scope`` is "all sizes" unless a method looked at stated sizes only.
     """
 
     method: str
@@ -35,6 +35,7 @@ class Proof:
     used: frozenset[str]
     lemmas: frozenset[str]
     assumed: frozenset[str]
+    scope: str = "all sizes"
     key: object = None
 
     def __post_init__(self) -> None:
@@ -48,5 +49,6 @@ def _seal(
     used: frozenset[str],
     lemmas: frozenset[str],
     assumed: frozenset[str],
+    scope: str,
 ) -> Proof:
-    return Proof(method, obligations, used, lemmas, assumed, _KEY)
+    return Proof(method, obligations, used, lemmas, assumed, scope, _KEY)

@@ -100,7 +100,8 @@ class Induction:
     """On an index from ``start``: the base case, then from ``on`` to ``on + 1``.
 
     Recursions that occur at ``on + 1`` are unfolded once; the hypothesis is there as ``Hypothesis()``, and is used
-    by itself where the step is a bare ``Direct()``. ``order`` predecessors need as many base cases.
+    by itself where the step is a bare ``Direct()``. ``order`` predecessors need as many base cases. A ``strong`` one
+    shows the claim at ``on`` from all smaller values: there is no base case, the step covers ``start`` too.
     """
 
     on: Symbol
@@ -108,6 +109,7 @@ class Induction:
     step: Script = Direct((Hypothesis(),))
     start: Any = 0
     order: int = 1
+    strong: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,14 @@ class Ode:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """The equation at stated sizes only, entry by entry: the proof's scope becomes ``sizes <= n``."""
+
+    sizes: Mapping[Symbol, tuple[int, ...]]
+    by: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True)
 class UniqueInverse:
     """M X = I makes X the inverse of the square invertible matrix M: proves ``Inverse(M) = X``."""
 
@@ -222,5 +232,5 @@ class UniqueInverse:
 
 Script: TypeAlias = (
     Direct | Chain | Induction | Rowwise | Blockwise | Cases | Each | Both | Suppose | ForEach | Sign | Contradiction
-    | Exists | Ode | UniqueInverse
+    | Exists | Ode | Sizes | UniqueInverse
 )
