@@ -17,7 +17,8 @@ from string import Template
 from typing import Any, TypeAlias, cast
 
 import sympy
-from sympy import Basic, Expr, Rational, Symbol
+from sympy import Basic, Expr, Rational, Symbol, Tuple
+from sympy.core.symbol import Str
 
 from .formulas import (
     And,
@@ -69,6 +70,7 @@ from .terms import (
     Where,
     Zero,
     same,
+    walk,
 )
 
 Printable: TypeAlias = Term | Cond | Formula | Statement | Assumption | Expr
@@ -207,12 +209,34 @@ LATEX = Style(
 
 def text(x: Printable) -> str:
     """Unicode text, as one would read it in a paper."""
-    return _show(x, TEXT)[0]
+    return _show(_told_apart(x), TEXT)[0]
 
 
 def latex(x: Printable) -> str:
     """LaTeX for mathematics mode."""
-    return _show(x, LATEX)[0]
+    return _show(_told_apart(x), LATEX)[0]
+
+
+def _told_apart(x: Printable) -> Printable:
+    """Give different recursions of one name different names: the second gets a prime."""
+    if not isinstance(x, (Term, Formula)):
+        return x
+    families: dict[str, list[Basic]] = {}
+    for node in walk(x):
+        if isinstance(node, Rec) and node.moved(0) not in families.setdefault(node.name, []):
+            families[node.name].append(node.moved(0))
+    if all(len(f) == 1 for f in families.values()):
+        return x
+    return cast(Printable, _primed(x, families))
+
+
+def _primed(x: Basic, families: Mapping[str, list[Basic]]) -> Basic:
+    if not isinstance(x, (Term, Formula, Tuple)) or isinstance(x, Var):
+        return x
+    args = [_primed(a, families) for a in x.args]
+    if isinstance(x, Rec):
+        args[0] = Str(x.name + "'" * families[x.name].index(x.moved(0)))
+    return x.func(*args)
 
 
 # class -> the level that its operands need, the level that it has

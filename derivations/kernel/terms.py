@@ -409,11 +409,11 @@ class Deriv(SameShape):
     def substituted(self, live: Mapping[Basic, Basic]) -> Basic | None:
         """A value for the variable is put after the derivative is taken."""
         body, s = cast("tuple[Term, Var]", self.args)
-        if s not in live:
-            return None
         others = {k: v for k, v in live.items() if k != s}
         if any(s in free(v) for v in others.values()):
             raise BoundError(f"cannot substitute under the derivative by {s}")
+        if s not in live:
+            return None
         return At(Deriv(cast(Term, put(body, others)), s), s, live[s])
 
 
@@ -439,7 +439,8 @@ class Expect(SameShape):
 
 def norm2(x: Term) -> Term:
     """The squared Euclidean norm of a column vector."""
-    return Mul(Transpose(Conj(x)), x)
+    real = all(y.field == "real" for y in walk(x) if isinstance(y, (Var, Apply)))
+    return Mul(Transpose(x if real else Conj(x)), x)
 
 
 __all__ = [

@@ -130,7 +130,7 @@ SPELLINGS: dict[str, tuple[Any, str, str]] = {
         r"\begin{bmatrix} A & B \\ 0 & I \end{bmatrix}",
     ),
     "apply": (Apply("phi", [v[t]], d, 1), "φ(v_t)", r"\phi\left(v_{t}\right)"),
-    "expectation": (Expect(norm2(v[t]), "v", "k"), "E_{v,k}[v_tᴴ v_t]", r"\mathbb{E}_{v,k}\left[v_{t}^{*} v_{t}\right]"),
+    "expectation": (Expect(norm2(v[t]), "v", "k"), "E_{v,k}[v_tᵀ v_t]", r"\mathbb{E}_{v,k}\left[v_{t}^{\top} v_{t}\right]"),
     "minus first": (-(x + y), "−(x + y)", r"-\left(x + y\right)"),
     "coefficients": (Fraction(-1, 2) * A + 3 * B - C, "−(1/2) A + 3 B − C", r"-\tfrac{1}{2} A + 3 B - C"),
     "signed index": (x + Ind(-t), "x + (−t)", r"x + \left(-t\right)"),
@@ -154,8 +154,8 @@ SPELLINGS: dict[str, tuple[Any, str, str]] = {
     "for all from": (ForAll(Iff(NonZero(x), NonZero(y)), t, 0), "∀ t ≥ 0: x ≠ 0 ⟺ y ≠ 0", r"\forall t \ge 0:\ x \ne 0 \iff y \ne 0"),
     "statement": (
         Statement(Equation(x, y), le(0, t) & le(t, T), (Assumption("unit_keys", Equation(norm2(k[t]), 1)),)),
-        "x = y\n  for 0 ≤ t ≤ T\n  assuming unit_keys: k_tᴴ k_t = 1",
-        r"x = y \quad \text{for } 0 \le t \le T \quad \text{assuming unit\_keys: } k_{t}^{*} k_{t} = 1",
+        "x = y\n  for 0 ≤ t ≤ T\n  assuming unit_keys: k_tᵀ k_t = 1",
+        r"x = y \quad \text{for } 0 \le t \le T \quad \text{assuming unit\_keys: } k_{t}^{\top} k_{t} = 1",
     ),
     "bare statement": (Statement(Equation(x, y)), "x = y", "x = y"),
 }
@@ -305,3 +305,10 @@ def _nodes(e: Any) -> Iterator[Any]:
 def test_terms_and_formulas_print_themselves() -> None:
     assert repr(Add(x, y)) == "x + y"
     assert str(Equation(Mul(x, y), Power(x, 2))) == "x y = x^2"
+
+
+def test_two_recursions_of_one_name_are_told_apart() -> None:
+    one = recurrence("H", Zero(d, d), lambda t, h: h + v[t] * k[t].T)
+    two = recurrence("H", Zero(d, d), lambda t, h: h + k[t] * v[t].T)
+    assert text(Equation(one[t], two[t])) == "H_t = H′_t"
+    assert text(Equation(one[t], one[t + 1])) == "H_t = H_{t+1}"
