@@ -81,7 +81,7 @@ def parts(x: Instance, row: int) -> tuple[Array, Array, float]:
     return np.diag(a) if a.ndim == 1 else a, x.inputs["B"][row], float(x.inputs["delta"][row])
 
 
-def refer(x: Instance, declaration: Any, bound: PairBound) -> Reference:
+def refer(x: Instance, declaration: Any, bound: PairBound, pole: PairBound) -> Reference:
     """The truth [Ā, B̄], (b, n, n + 1), and its bound; entries off the diagonal of a diagonal rule are exactly 0."""
     b, n = x.inputs["B"].shape
     kind = complex if np.iscomplexobj(x.inputs["A"]) or np.iscomplexobj(x.inputs["B"]) else float
@@ -92,26 +92,28 @@ def refer(x: Instance, declaration: Any, bound: PairBound) -> Reference:
         for p in (precision(x.dtype), EXACT):
             if "diagonal" in x.options:
                 for i in range(n):
-                    each = bound(delta * a[i : i + 1, i : i + 1], delta * drive[i : i + 1], out[row, i : i + 1, [i, n]].reshape(1, 2), p)
+                    each = pole(delta * a[i : i + 1, i : i + 1], delta * drive[i : i + 1], out[row, i : i + 1, [i, n]].reshape(1, 2), p)
                     wide[row, i, [i, n]] += each[0]
             else:
                 wide[row] += bound(delta * a, delta * drive, out[row], p)
     return Reference(out, wide, wide)
 
 
+def pole_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
+    """Zero-order hold of one pole by e^z and (e^z - 1)/z: an error δ in z costs e^z|δ|, in the quotient at most as much."""
+    growth = np.abs(np.exp(z[0, 0]))
+    of_b = np.abs(truth[0, 1]) + np.abs(drive[0]) * growth
+    return np.array([[gamma(6, p.unit) * (1 + np.abs(z[0, 0])) * growth, gamma(9, p.unit) * of_b]]) + p.tiny
+
+
 def hold_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
-    """Zero-order hold, by one exponential of the block W = [[ΔA, ΔB / s], [0, 0]], s the size of ΔB; or, of one pole, by
-    e^z and (e^z - 1)/z.
+    """Zero-order hold by one exponential of the block W = [[ΔA, ΔB / s], [0, 0]], s the size of ΔB.
 
     The powers that a squaring starts from are off by γ, each of s levels rounds |e^{hW}|² with γ_{n+1}, in 2^s h
     places, and W itself is rounded: together γ_{n+8} (4‖W‖ + 4) at most, times the norms of the exact exponentials
     around an error.
     """
     n = len(drive)
-    if n == 1:
-        growth = np.abs(np.exp(z[0, 0]))
-        of_b = np.abs(truth[0, 1]) + np.abs(drive[0]) * growth
-        return np.array([[gamma(6, p.unit) * (1 + np.abs(z[0, 0])) * growth, gamma(9, p.unit) * of_b]]) + p.tiny
     size = float(np.abs(drive).max()) or 1.0
     w = np.zeros((n + 1, n + 1), truth.dtype)
     w[:n, :n], w[:n, n] = z, drive / size
@@ -121,7 +123,7 @@ def hold_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
     hump = (norms[:, None, None] * norms[None, :, None] * norms[None, None, :])[total <= HUMP].max()
     scale = np.ones(n + 1)
     scale[n] = size
-    return gamma((n + 8) * (4 * np.linalg.norm(w, np.inf) + 4), p.unit) * hump * np.tile(scale, (n, 1)) + p.tiny
+    return gamma((n + 8) * (4 * float(np.linalg.norm(w, np.inf)) + 4), p.unit) * hump * np.tile(scale, (n, 1)) + p.tiny
 
 
 def euler_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
@@ -164,11 +166,15 @@ class Rule(Operator):
 
 
 def independent(x: Instance, rule: Callable[[Array, Array, float], tuple[Array, Array]]) -> Array:
-    """SciPy's [Ā, B̄]; complex systems in their real form, which cont2discrete does not need but lsim would."""
+    """SciPy's [Ā, B̄], a diagonal rule pole by pole."""
     rows = []
     for row in range(len(x.inputs["B"])):
-        a, b = rule(*parts(x, row))
-        rows.append(np.hstack([a, b[:, None]]))
+        a, b, delta = parts(x, row)
+        poles = [np.array([i]) for i in range(len(b))] if "diagonal" in x.options else [np.arange(len(b))]
+        out = np.zeros((len(b), len(b) + 1), np.result_type(a, b))
+        for i in poles:
+            out[np.ix_(i, i)], out[i, -1] = rule(a[np.ix_(i, i)], b[i], delta)
+        rows.append(out)
     return np.stack(rows)
 
 
@@ -195,7 +201,17 @@ def corners(name: str) -> Iterator[Case]:
         yield Case(name, (("b", 2), ("n", n)), seed, dtype, scale, flags)
 
 
-def operator(declaration: Any, bound: PairBound, rule: Callable[[Array, Array, float], tuple[Array, Array]], *more: str) -> Operator:
+@dataclass(frozen=True)
+class Numerics:
+    """What a rule needs beside its declaration: its bounds, of a matrix and of a pole, and SciPy's version."""
+
+    bound: PairBound
+    pole: PairBound
+    rule: Callable[[Array, Array, float], tuple[Array, Array]]
+    capabilities: tuple[str, ...] = ()
+
+
+def operator(declaration: Any, numerics: Numerics) -> Operator:
     """One rule."""
     structure = strategies.flags(("diagonal",), SHAPES, ("complex",), STEPS)
     name = declaration.operator
@@ -204,12 +220,12 @@ def operator(declaration: Any, bound: PairBound, rule: Callable[[Array, Array, f
         declaration=declaration,
         inputs=INPUTS,
         state_axes="",
-        capabilities=frozenset({"discretization", "batch", *more}),
+        capabilities=frozenset({"discretization", "batch", *numerics.capabilities}),
         cases=strategies.cases(name, SHAPE, structure),
         corners=lambda: tuple(corners(name)),
         draw=draw,
-        refer=lambda x: refer(x, declaration, bound),
-        independent=lambda x: independent(x, rule),
+        refer=lambda x: refer(x, declaration, numerics.bound, numerics.pole),
+        independent=lambda x: independent(x, numerics.rule),
     )
 
 
@@ -218,9 +234,9 @@ def halved(x: Instance) -> Instance:
     return replace(x, inputs={**x.inputs, "delta": x.inputs["delta"] / 2})
 
 
-_RULES: dict[str, tuple[PairBound, Callable[[Array, Array, float], tuple[Array, Array]], tuple[str, ...]]] = {
-    "zoh": (hold_bound, scipy_truth.hold, ("semigroup",)),
-    "bilinear": (bilinear_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.5), ()),
-    "euler": (euler_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.0), ()),
+RULES = {
+    "zoh": Numerics(hold_bound, pole_bound, scipy_truth.hold, ("semigroup",)),
+    "bilinear": Numerics(bilinear_bound, bilinear_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.5)),
+    "euler": Numerics(euler_bound, euler_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.0)),
 }
-OPERATORS = tuple(operator(d, _RULES[d.operator][0], _RULES[d.operator][1], *_RULES[d.operator][2]) for d in DECLARATIONS)
+OPERATORS = tuple(operator(d, RULES[d.operator]) for d in DECLARATIONS)

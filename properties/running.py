@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import hypothesis
@@ -14,6 +15,10 @@ from .laws.table import Comparison, Law, LawResult, Witness
 from .operator import Form, FormRaised, Operator
 from .strategies import SCALES, Case
 from .tensors import DTYPES
+
+
+SEARCH = 50
+"""Drawn cases, at least, among which a failure of a corner case is looked for again to be shrunk."""
 
 
 class Broken(AssertionError):
@@ -60,8 +65,11 @@ def run_law(
     scales: Sequence[str] = SCALES,
     dtypes: Sequence[str] = DTYPES,
     corners: int | None = None,
+    minimise: bool = True,
 ) -> LawResult:
     """Check one law on one form: all corner cases (or the first so many), then drawn cases, the first failure shrunk.
+
+    ``minimise`` says whether the failure of a corner case is followed by a search for a smaller one.
 
     Whatever the form raises is a violation: a kernel that crashes when called as its operator says is not a form of it.
     """
@@ -77,13 +85,16 @@ def run_law(
         except FormRaised as error:
             tally.add(case, (crash(str(error)),))
 
+    drawn = math.ceil(examples * law.weight)
     try:
         for case in [c for c in operator.corners() if c.scale in scales and c.dtype in dtypes][:corners]:
             once(case)
-        drawn = math.ceil(examples * law.weight)
         if drawn:
             _search(once, operator, drawn, seed, scales, dtypes)
     except Broken:
+        if minimise:
+            with suppress(Broken):
+                _search(once, operator, max(drawn, SEARCH), seed, scales, dtypes)
         return _violated(law, operator, form, tally)
     if not tally.sharp:
         detail = f"all {tally.blind} comparisons are blind" if tally.blind else "there was nothing to compare"

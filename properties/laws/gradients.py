@@ -23,7 +23,7 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
         x, truth = instance(operator, case), reference(operator, case)
         if operator.length(x) == 0 or operator.derive is None:
             return
-        weights = case.rng(200).standard_normal(truth.output.shape) * of_output
+        weights = np.asarray(case.rng(200).standard_normal(truth.output.shape) * of_output)
         final = None if truth.states is None else case.rng(201).standard_normal(truth.states[:, -1].shape) * of_state
         found = _gradients(operator, form, x, weights, final)
         names = [n for n in found if (by_state if n == STATE else by_inputs)]

@@ -133,7 +133,7 @@ def outputs(what: str, found: Array, truth: Reference, start: int = 0, stop: int
     return Comparison(what, found, truth.output[part], truth.bound[part], truth.sharp[part])
 
 
-def state_after(what: str, found: Array, truth: Reference, steps: int) -> Comparison:
+def state_after(what: str, found: Array | None, truth: Reference, steps: int) -> Comparison:
     """A state against the truth after so many tokens. A missing state is a wrong one."""
     assert truth.states is not None and truth.states_bound is not None
     return Comparison(what, np.zeros(0) if found is None else found, truth.states[:, steps], truth.states_bound[:, steps])

@@ -1,0 +1,69 @@
+"""Every law holds on every form that is found, and every form is found."""
+
+import importlib
+
+import pytest
+
+from isoform.properties.columns import columns, operators
+from isoform.properties.crosscheck import forms_of
+from isoform.properties.laws import laws
+from isoform.properties.running import run_law
+
+EXAMPLES = 8
+DEEP = 300
+
+
+def found():
+    """Every operator with each of its forms, by what the columns export."""
+    for column in columns():
+        module = importlib.import_module(f"isoform.impl.{column.replace('-', '_')}")
+        steps = getattr(module, "STEPS", {})
+        for operator in operators(column):
+            for form in forms_of(module.FORMS[operator.name], steps.get(operator.name)):
+                yield operator, form
+
+
+def cases():
+    for operator, form in found():
+        for law in laws():
+            yield pytest.param(law, operator, form, id=f"{operator.name}.{form.name}-{law.name}")
+
+
+def assert_holds(law, operator, form, examples, seed=0):
+    result = run_law(law, operator, form, examples=examples, seed=seed)
+    if result.verdict == "not-applicable":
+        assert result.detail
+        return
+    assert result.verdict == "holds", f"{result.verdict}: {result.detail}"
+    assert result.examples > 0 and result.worst_error_over_bound <= 1
+
+
+@pytest.mark.parametrize(("law", "operator", "form"), cases())
+def test_the_law_holds(law, operator, form):
+    assert_holds(law, operator, form, EXAMPLES)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("law", "operator", "form"), cases())
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_law_holds_on_many_cases(law, operator, form, seed):
+    assert_holds(law, operator, form, DEEP, seed)
+
+
+def test_every_form_belongs_to_an_operator():
+    for column in columns():
+        module = importlib.import_module(f"isoform.impl.{column.replace('-', '_')}")
+        assert set(module.FORMS) == {o.name for o in operators(column)}
+        assert set(getattr(module, "STEPS", {})) <= set(module.FORMS)
+
+
+def test_every_implemented_column_is_checked():
+    import pkgutil
+
+    implemented = {m.name.replace("_", "-") for m in pkgutil.iter_modules(importlib.import_module("isoform.impl").__path__)}
+    assert {name for name in implemented if not name.startswith("-")} == set(columns())
+
+
+@pytest.mark.parametrize("law", laws(), ids=lambda law: law.name)
+def test_every_law_applies_somewhere(law):
+    assert any(not law.missing(operator, form) for operator, form in found())
