@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from sympy import Basic, Expr, Symbol
+from sympy.core.symbol import Str
 
 from . import terms as tm
 from .affine import Affine, Guards, affine, name, write
@@ -106,7 +107,7 @@ class Atom:
         marks = "'" * self.transposed + "~" * self.conjugated + "°" * (not self.real)
         parts = [str(i) for i in self.index] + [a.key for a in self.args] + [a.key for a in self.inner]
         data = plain(self.data) if isinstance(self.data, Basic) else str(self.data or "")
-        return f"{self.kind}:{self.head}{marks}[{';'.join(parts)}]{data}<{self.shape[0]},{self.shape[1]}>"
+        return f"{self.kind}:{self.head!r}{marks}[{';'.join(parts)}]{data}<{self.shape[0]},{self.shape[1]}>"
 
     @property
     def parts(self) -> list[Normal | Atom]:
@@ -206,6 +207,8 @@ def _symbols(*shape: Any) -> frozenset[str]:
 
 def plain(x: Basic) -> str:
     """A structural string of a term, for keys only."""
+    if isinstance(x, Str):
+        return repr(str(x))
     if not x.args or not isinstance(x, (tm.Term, tm.Cond, tm.Tuple)):
         return str(x)
     return f"{type(x).__name__}({','.join(plain(a) for a in x.args)})"
@@ -291,6 +294,12 @@ class Mono:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def atoms_of(m: Mono) -> list[Atom]:
+    """The atoms that a monomial is made of, those of its exponents included."""
+    inner = [a for n, _ in m.exponent.monos for a in atoms_of(n)] if m.exponent else []
+    return [*[a for a, _ in m.scalars], *m.word, *inner]
 
 
 Poly = list[tuple[Mono, Fraction]]

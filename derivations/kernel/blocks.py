@@ -45,6 +45,8 @@ def _product(x: tm.Mul) -> Grid:
         raise NotBlocks(f"{x} is a scalar")
     out = blocks[0]
     for g in blocks[1:]:
+        if any(len(r) != len(g) for r in out):
+            raise NotBlocks(f"the blocks of {x} do not correspond")
         out = [
             [tm.Add(*[out[r][k] * g[k][c] for k in range(len(g))]) for c in range(len(g[0]))] for r in range(len(out))
         ]

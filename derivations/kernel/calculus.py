@@ -9,6 +9,7 @@ from . import terms as tm
 from .terms import Term, free
 
 Commute = Callable[[Term, Term], bool]
+DOT = "\u0307"  # reserved for the names of derivatives
 
 
 class NotDifferentiable(ValueError):
@@ -95,13 +96,13 @@ def _derive_integral(x: tm.Integral, s: tm.Var, d: Callable[[Term], Term], assum
 
 
 def _rename(x: tm.Integral, s: tm.Var) -> tm.Integral:
-    new = tm.scalar(f"{s.name}_0")
     body, tau, lo, hi = x.args
-    return tm.Integral(tm.substitute(body, {tau: new}), new, lo, hi)
+    new = tm.fresh(s, free(body) | free(x) | {s})
+    return tm.Integral(tm.substitute(body, {tau: new}), new, lo, hi)  # type: ignore[arg-type]
 
 
 def _derive_apply(x: tm.Apply, d: Callable[[Term], Term]) -> Term:
     """The chain rule for a differentiable function of one scalar, whose derivative is named with a dot."""
     if len(x.arguments) != 1 or not x.arguments[0].is_scalar_term:
         raise NotDifferentiable(f"{x.name} is not a function of one scalar")
-    return d(x.arguments[0]) * tm.Apply(f"{x.name}̇", x.arguments, x.rows, x.cols, x.field)
+    return d(x.arguments[0]) * tm.Apply(f"{x.name}{DOT}", x.arguments, x.rows, x.cols, x.field)

@@ -136,9 +136,19 @@ def _count(m: Mono, context: Guards) -> Poly | None:
             continue
         rest = frozenset(g for g in lean if not g.coefficient(b))
         if implied(context | rest, highs[0] - lows[0] + 1):
+            if _partial(m):
+                # 0 times a body without a value: the empty sum is 0 all the same
+                rest |= {highs[0] - lows[0]}
             inner = replace(m, binders=tuple(x for x in m.binders if x != b), guards=rest)
             return rebound(inner, times(number(highs[0] - lows[0] + 1), [(opened(inner), ONE)]))
     return None
+
+
+def _partial(m: Mono) -> bool:
+    """Whether the body has a value only where something is not zero or is invertible."""
+    exponents = [e for _, e in m.scalars] + [a.index[0] for a in m.word if a.kind == "pow"]
+    atoms = [*m.word, *[a for a, _ in m.scalars], *[x for a, _ in m.scalars for x in a.inner]]
+    return any(not (e.is_const and e.const >= 0) for e in exponents) or any(a.kind in ("inv", "pow") for a in atoms)
 
 
 def number(a: Affine) -> Poly:
@@ -197,7 +207,7 @@ def _composite(n: Normal) -> bool:
 def _words(m: Mono) -> list[tuple[int, tuple[Atom, ...]]]:
     """The word of a monomial (place -1) and those inside its scalar words (their place)."""
     out = [(-1, m.word)]
-    out += [(n, a.inner) for n, (a, _) in enumerate(m.scalars) if a.kind == "word"]
+    out += [(n, a.inner) for n, (a, e) in enumerate(m.scalars) if a.kind == "word" and e.is_const and e.const > 0]
     return out
 
 
@@ -347,7 +357,8 @@ def base_of(a: Atom) -> str | None:
 
 def function_of(n: Normal) -> str | None:
     """The key of the one matrix that a polynomial is a function of."""
-    bases = {base_of(a) for m, _ in n.monos for a in m.word}
+    # the members of a family under a sum are many matrices
+    bases = {None if a.names & set(m.binders) else base_of(a) for m, _ in n.monos for a in m.word}
     return bases.pop() if len(bases) == 1 else None
 
 
@@ -443,7 +454,7 @@ def _anchors(m: Mono, b: str) -> list[Affine | None]:
         for e in uses:
             c = e.coefficient(b)
             # e = c*b + r becomes bare for b := c*(b - r)
-            if abs(c) == 1 and not (e.names - {b}) & set(m.binders):
+            if abs(c) == 1 and not _bound_names(e, b) | ((e.names - {b}) & set(m.binders)):
                 shifts.add((name(b) - (e - name(b).scale(c))).scale(c))
         if shifts:
             return [*sorted(shifts)]
@@ -458,12 +469,11 @@ def ordered_product(p: Poly, b: str, lo: Affine, hi: Affine, down: bool, shape: 
             _occurrences(a, b, found)
     real = all(a.real for m, _ in p for a in [*m.word, *[s for s, _ in m.scalars]])
     scalar = shape == (1, 1)
-    uses = next((u for _, u in sorted(found.items()) if any(abs(e.coefficient(b)) == 1 for e in u)), {name(b)})
+    bare = [{e for e in u if abs(e.coefficient(b)) == 1 and not _bound_names(e, b)} for _, u in sorted(found.items())]
+    uses = next((u for u in bare if u), {name(b)})
     atoms = []
     for e in uses:
         c = e.coefficient(b)
-        if abs(c) != 1:
-            continue
         # the new index is e = c*b + r
         r = e - name(b).scale(c)
         body = normal([(m.subs({b: (name(b) - r).scale(c)}), k) for m, k in p], facts, (b,))
@@ -471,6 +481,11 @@ def ordered_product(p: Poly, b: str, lo: Affine, hi: Affine, down: bool, shape: 
         turned = (down if c == 1 else not down) and not scalar
         atoms.append(Atom("prod", index=ends, args=(body,), data=turned, shape=shape, real=real))
     return min(atoms, key=lambda a: a.key)
+
+
+def _bound_names(e: Affine, b: str) -> set[str]:
+    """The names in e, besides b, that something inside binds."""
+    return {s for s in e.names - {b} if s[0] == "#"}
 
 
 def _occurrences(a: Atom, b: str, found: dict[str, set[Affine]]) -> None:

@@ -15,19 +15,42 @@ from .terms import Term, substitute
 Families = Mapping[str, tuple[tuple[Symbol, ...], Term]]
 
 
+class NoInstance(ValueError):
+    """A term cannot stand for a family: its shape or field differs, or something around it speaks of the family."""
+
+
 def instantiate(statement: Statement, families: Families) -> Statement:
-    """The statement with ``term`` for every member of each family, its indices put for the symbols given."""
+    """The statement with ``term`` for every member of each family, its indices put for the symbols given.
+
+    Raises NoInstance.
+    """
     if not families:
         return statement
+    parts = [statement.conclusion, *[a.formula for a in statement.assumptions]]
+    for node in (n for p in parts for n in tm.walk(p)):
+        _stays(node, families)
     put = cast("Any", lambda x: _replace(x, families))
     assumptions = tuple(Assumption(a.name, put(a.formula)) for a in statement.assumptions)
     return replace(statement, conclusion=cast(Formula, put(statement.conclusion)), assumptions=assumptions)
 
 
+def _stays(x: Basic, families: Families) -> None:
+    """What binds a variable, differentiates by it or averages over a family must not notice the terms put."""
+    incoming = frozenset().union(*[tm.free(t) for _, t in families.values()])
+    held = [x.args[b] for b in getattr(x, "binds", {})] + ([x.args[1]] if isinstance(x, tm.Deriv) else [])
+    if any(isinstance(v, tm.Var) and v.name in families for v in held):
+        raise NoInstance(f"{x} speaks of a variable of its own that is to be replaced")
+    if isinstance(x, tm.Deriv) and x.args[1] in incoming:
+        raise NoInstance(f"{x} would differentiate what is put for a constant")
+    if isinstance(x, tm.Expect):
+        names = {n.name for _, t in families.values() for n in tm.walk(t) if isinstance(n, (tm.Var, tm.Apply, tm.Rec))}
+        if x.random & (names | families.keys()):
+            raise NoInstance(f"{x} would average over what is put for a constant, or the other way round")
+
+
 def _replace(x: Basic, families: Families) -> Basic:
     if isinstance(x, tm.Var) and x.name in families:
-        symbols, term = families[x.name]
-        return cast(Basic, substitute(term, dict(zip(symbols, x.indices, strict=True))))
+        return _member(x, *families[x.name])
     binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
     incoming = frozenset().union(*[tm.free(t) - set(s) for s, t in families.values()])
     args = list(x.args)
@@ -42,4 +65,14 @@ def _replace(x: Basic, families: Families) -> Basic:
     return cast(Basic, x.func(*[a if n in binds else _replace(a, families) for n, a in enumerate(args)]))
 
 
-__all__ = ["instantiate"]
+def _member(x: tm.Var, symbols: tuple[Symbol, ...], term: Term) -> Term:
+    """The term that stands for a member of a family."""
+    new = cast(Term, substitute(term, dict(zip(symbols, x.indices, strict=True))))
+    if not (tm.same(new.rows, x.rows) and tm.same(new.cols, x.cols)):
+        raise NoInstance(f"{x} is {tm.shown_shape(x)}, and {new} is {tm.shown_shape(new)}")
+    if x.field == "real" and any(n.field == "complex" for n in tm.walk(new) if isinstance(n, (tm.Var, tm.Apply))):
+        raise NoInstance(f"{x} is real, and {new} need not be")
+    return new
+
+
+__all__ = ["Families", "NoInstance", "instantiate"]

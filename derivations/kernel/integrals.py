@@ -10,7 +10,7 @@ from sympy import Integer
 
 from . import terms as tm
 from .affine import affine
-from .algebra import ONE, Atom, CaptureError, Mono, Normal, Poly, apart, collected, fresh_name, opened, rebound, scale, times
+from .algebra import ONE, Atom, Mono, Normal, Poly, apart, atoms_of, collected, fresh_name, opened, rebound, scale, times
 from .canonical import normal, unit_of
 from .terms import Term
 
@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from .normal import Reader
 
 
+class NotIntegrable(ValueError):
+    """An integral is not covered by the rules."""
+
+
 def read_integral(r: Reader, x: tm.Integral) -> Poly:
     """The polynomial of an integral; the variable is shifted so that it starts at 0."""
     body, s, lo, hi = cast("tuple[Term, tm.Var, Term, Term]", x.args)
+    if not (r.real(lo) and r.real(hi)):
+        raise NotIntegrable(f"an integral over a real variable has real ends: {x}")
     tau = tm.scalar("τ" + fresh_name())
     p = r.read(tm.substitute(body, {s: tau + lo}))
     top = hi - lo
@@ -39,7 +45,7 @@ def _has(a: Atom, s: str) -> bool:
 
 
 def _normal_has(n: Normal | None, s: str) -> bool:
-    return n is not None and any(_has(a, s) for m, _ in n.monos for a in [*[b for b, _ in m.scalars], *m.word])
+    return n is not None and any(_has(a, s) for m, _ in n.monos for a in atoms_of(m))
 
 
 def _integrate(r: Reader, m: Mono, tau: tm.Var, top: Term) -> Poly:
@@ -126,7 +132,14 @@ def _reflected(core: Mono, s: str) -> bool:
     if core.scalars or any(a.kind != "exp" for a in core.word):
         return False
     parts = sorted(_exponents(core), key=lambda x: x[0].key)
-    return bool(parts) and parts[0][1] < 0
+    return bool(parts) and parts[0][1] < 0 and all(_linear(m, s) for m, _ in parts)
+
+
+def _linear(m: Mono, s: str) -> bool:
+    """Whether a monomial is the variable times what does not depend on it."""
+    uses = [(a, e) for a, e in m.scalars if _has(a, s)]
+    others = any(_has(a, s) for a in m.word) or _normal_has(m.exponent, s)
+    return not others and len(uses) == 1 and uses[0][0].kind == "var" and uses[0][1] == affine({}, 1)
 
 
 def _reflect(r: Reader, core: Mono, tau: tm.Var, top: Term) -> Poly:
@@ -140,17 +153,13 @@ def _reflect(r: Reader, core: Mono, tau: tm.Var, top: Term) -> Poly:
 
 
 def _substitute(r: Reader, core: Mono, s: str, value: Poly) -> Poly:
-    """Put a polynomial for the variable into the exponents of a core made of exponentials."""
+    """Put a polynomial for the variable into the exponents, linear in it, of a core made of exponentials."""
 
     def put(n: Normal) -> Normal:
         out: Poly = []
         for m, c in n.monos:
             rest = replace(m, scalars=tuple((a, e) for a, e in m.scalars if not _has(a, s)))
-            power = next((e.const for a, e in m.scalars if _has(a, s)), 0)
-            term: Poly = [(rest, c)]
-            for _ in range(power):
-                term = times(term, value)
-            out += term
+            out += times([(rest, c)], value)
         return normal(out, r.facts)
 
     word = tuple(replace(a, args=(put(a.args[0]),)) for a in core.word)
@@ -177,7 +186,7 @@ def _rename(n: Normal, old: str, new: str) -> Normal:
         if a.kind == "var" and a.head == old:
             return replace(a, head=new)
         if a.kind == "rec" and _has(a, old):
-            raise CaptureError(f"a recursion under an integral depends on its variable: {a.head}")
+            raise NotIntegrable(f"a recursion under an integral depends on its variable: {a.head}")
         return replace(a, args=tuple(_rename(x, old, new) for x in a.args), inner=tuple(atom(b) for b in a.inner))
 
     def mono(m: Mono) -> Mono:

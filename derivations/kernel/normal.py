@@ -23,6 +23,7 @@ from .algebra import (
     Normal,
     Poly,
     apart,
+    atoms_of,
     collected,
     cyclic,
     fresh_name,
@@ -34,7 +35,7 @@ from .algebra import (
     split_word,
     times,
 )
-from .calculus import derive
+from .calculus import DOT, derive
 from .canonical import canonical, function_of, inclusion, matrix_power, normal, number, ordered_product, unit_of
 from .rewriting import Pattern, rewrite
 from .structure import OutOfRange, entry, ranged, row, simplify_head
@@ -125,6 +126,8 @@ class Reader:
         p = Reader(where | self.facts).read(tm.substitute(r.lhs, own))
         if len(p) != 1 or p[0][1] != 1 or p[0][0].binders or p[0][0].guards or p[0][0].exponent:
             raise Undecided(f"{r.label}: its left side {r.lhs} is not a single product")
+        if not (p[0][0].word or r.lhs.is_scalar_term):
+            raise Undecided(f"{r.label}: a multiple of the identity, which may be of size 0, says nothing of scalars")
         others = replace(self, rules=self.rules[:n] + self.rules[n + 1 :])
 
         def rhs(binding: dict[str, Affine], known: Guards) -> Poly:
@@ -170,7 +173,7 @@ class Reader:
 
     def _rec(self, x: tm.Rec) -> Poly:
         at, start = read(x.at), read(x.start)
-        if at == start:
+        if self._at_start(x):
             return self._raw(x.init)
         if not implied(self.facts, at - start):
             raise Undecided(f"{x} is defined from {x.start} on, and {x.at} >= {x.start} is not known here")
@@ -179,12 +182,18 @@ class Reader:
         real &= all(y.field == "real" for y in tm.walk(x.init) if isinstance(y, (tm.Var, tm.Apply)))
         return self._one(Atom("rec", x.name, (at,), data=x.moved(0), shape=x.shape, real=real))
 
+    def _at_start(self, x: tm.Rec) -> bool:
+        gap = read(x.at) - read(x.start)
+        return implied(self.facts, gap) and implied(self.facts, -gap)
+
     def _apply(self, x: tm.Apply) -> Poly:
         args = tuple(self._argument(a) for a in x.arguments)
         # shapes and ranges of the arguments are part of what is applied
         spans = [e for a in x.arguments for e in (*a.shape, *(ranged(a) or ()))]
         ixs = tuple(read(e) for e in spans)
-        return self._one(Atom("apply", x.name, ixs, args=args, shape=x.shape, real=x.field == "real"))
+        # a real function of real arguments is real
+        real = x.field == "real" and all(y.field == "real" for y in tm.walk(x) if isinstance(y, (tm.Var, tm.Apply)))
+        return self._one(Atom("apply", x.name, ixs, args=args, shape=x.shape, real=real))
 
     def _argument(self, x: Term) -> Normal:
         span = ranged(x)
@@ -270,7 +279,7 @@ class Reader:
             for _ in range(e.const):
                 out = canonical(times(out, p), self.facts)
             return out
-        if e.is_const:
+        if e.is_const and e.const < 0:
             return self._raw(tm.Inverse(tm.Power(base, -e.const)))
         p = self.read(base)
         kind = "nonzero" if base.is_scalar_term else "invertible"
@@ -380,8 +389,11 @@ class Reader:
         return self._one(Atom("diag", args=(n,), shape=(size, size), real=all(a.real for a in column)))
 
     def _diag(self, x: tm.Diag) -> Poly:
+        of = cast(Term, x.args[0])
+        if of.is_scalar_term:
+            return self._raw(of)
         out: Poly = []
-        for m, c in apart(self.read(cast(Term, x.args[0]))):
+        for m, c in apart(self.read(of)):
             out += rebound(m, times([(replace(opened(m), word=()), c)], self._diagonal(m.word)))
         return out
 
@@ -389,13 +401,21 @@ class Reader:
         of = cast(Term, x.args[0])
         out: Poly = []
         for m, c in apart(self.read(of)):
+            if not m.word and not self._is_size(of.rows):
+                raise Undecided(f"the trace of an identity of size {of.rows}, which is not known to be >= 0")
             out += rebound(m, times([(replace(opened(m), word=()), c)], _trace_of_word(m.word, of)))
         return out
+
+    def _is_size(self, e: Expr) -> bool:
+        """Whether a size is known to be >= 0: one that is a symbol is; a negative one stands for an empty range."""
+        return isinstance(e, Symbol) or implied(self.facts, read(e))
 
     # analysis ------------------------------------------------------------------------------------
 
     def _exp(self, x: tm.Exp) -> Poly:
         of = simplify_head(cast(Term, x.args[0]), self.facts)
+        if isinstance(of, tm.Rec) and self._at_start(of):
+            of = simplify_head(of.init, self.facts)
         if isinstance(of, tm.NegInf):
             return []
         if isinstance(of, tm.Where):
@@ -447,7 +467,13 @@ class Reader:
 
     def _at(self, x: tm.At) -> Poly:
         body, s, value = cast("tuple[Term, tm.Var, Term]", x.args)
+        if not self.real(value):
+            raise Undecided(f"{s} is a real variable, and {value} is not known to be real")
         return self._raw(tm.substitute(self._without_derivatives(body), {s: value}))
+
+    def real(self, x: Term) -> bool:
+        """Whether a term is known to be real."""
+        return not self.read(x - tm.Conj(x))
 
     def _deriv(self, x: tm.Deriv) -> Poly:
         return self._raw(self._without_derivatives(x))
@@ -461,7 +487,8 @@ class Reader:
         return cast(Term, x.func(*[self._without_derivatives(a) if isinstance(a, Term) else a for a in x.args]))
 
     def _commute(self, a: Term, b: Term) -> bool:
-        return not self.read(a * b - b * a)
+        # what a rule says of the variable holds at one point, and a derivative looks around it
+        return not replace(self, rules=()).read(a * b - b * a)
 
     def _integral(self, x: tm.Integral) -> Poly:
         from .integrals import read_integral
@@ -481,27 +508,25 @@ class Reader:
         hits = [n for n, a in enumerate(m.word) if mentions(a, random)]
         lo, hi = (hits[0], hits[-1] + 1) if hits else (len(m.word), len(m.word))
         exponent_inside = m.exponent is not None and any(
-            mentions(a, random) for k, _ in m.exponent.monos for a in [s for s, _ in k.scalars]
+            mentions(a, random) for k, _ in m.exponent.monos for a in atoms_of(k)
         )
         core = Mono(scalars=inside, exponent=m.exponent if exponent_inside else None, word=m.word[lo:hi])
         left = replace(m, scalars=outside, exponent=None if exponent_inside else m.exponent, word=m.word[:lo])
         if core == Mono():
             return [(m, ONE)]
         shape = (core.word[0].shape[0], core.word[-1].shape[1]) if core.word else (Integer(1), Integer(1))
-        head = "*".join(sorted(random))
+        head = repr(sorted(random))
         a = Atom("expect", head, args=(normal([(core, ONE)], self.facts),), shape=shape)
         return times([(left, ONE)], times(self._one(a), unit_of(m.word[hi:])))
 
 
 def mentions(a: Atom, names: frozenset[str]) -> bool:
     """Whether an atom is or contains a member of the named families."""
-    if a.kind in ("var", "apply", "rec") and a.head in names:
+    if a.kind in ("var", "apply", "rec") and a.head.rstrip(DOT) in names:
         return True
     if a.kind == "rec" and any(isinstance(v, (tm.Var, tm.Apply)) and v.name in names for v in tm.walk(a.data)):
         return True
-    parts = [b for n in a.args for m, _ in n.monos for b in [*[s for s, _ in m.scalars], *m.word]]
-    exponents = [m.exponent for n in a.args for m, _ in n.monos if m.exponent]
-    parts += [s for n in exponents for m, _ in n.monos for s, _ in m.scalars]
+    parts = [b for n in a.args for m, _ in n.monos for b in atoms_of(m)]
     return any(mentions(b, names) for b in [*a.inner, *parts])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 _KEY = object()
 
@@ -36,10 +36,10 @@ class Proof:
     lemmas: frozenset[str]
     assumed: frozenset[str]
     scope: str = "all sizes"
-    key: object = None
+    key: InitVar[object] = None  # not stored: a changed copy of a proof is no proof
 
-    def __post_init__(self) -> None:
-        if self.key is not _KEY:
+    def __post_init__(self, key: object) -> None:
+        if key is not _KEY:
             raise TypeError("a Proof is made by the kernel's prove(), not by hand")
 
 

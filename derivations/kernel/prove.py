@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any, cast
 
 from sympy import Basic, Expr, Symbol
@@ -12,7 +13,7 @@ from sympy import Basic, Expr, Symbol
 from . import scripts as sc
 from . import terms as tm
 from .affine import Guards, feasible, implied, read
-from .algebra import Poly, scale
+from .algebra import Normal, Poly, scale
 from .assumed import ASSUMED
 from .fingerprint import canonical
 from .formulas import (
@@ -30,13 +31,15 @@ from .formulas import (
     Statement,
 )
 from .instances import instantiate
+from .language import clean, parts_of
 from .normal import Reader, Rule, Trace, conditions_of
 from .printing import latex, text
 from .proof import Obligation, Proof, Unproved, _seal
 from .signs import Fact, Signs, read_fact
+from .sizes import entries_of
 from .structure import ranged
 from .terms import Term, substitute
-from .zero import residue
+from .zero import Nonzero, residue
 
 MINUS = Fraction(-1)
 Library = Callable[[str], Statement]  # a claim's statement, once it is proved; raises Unproved otherwise
@@ -50,6 +53,11 @@ class Ledger:
     used: set[str] = field(default_factory=set)
     lemmas: set[str] = field(default_factory=set)
     assumed: set[str] = field(default_factory=set)
+    largest: int | None = None
+
+    @property
+    def scope(self) -> str:
+        return "all sizes" if self.largest is None else f"sizes <= {self.largest}"
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,15 @@ class Goal:
 def prove(statement: Statement, script: sc.Script, library: Library) -> Proof:
     """Run a script on a statement. Raises Unproved where an obligation stays open."""
     well_formed(statement)
+    for part in parts_of(script):
+        clean(part)
+    try:
+        return _proof(statement, script, library)
+    except RecursionError:
+        raise Unproved("the terms are nested too deeply") from None
+
+
+def _proof(statement: Statement, script: sc.Script, library: Library) -> Proof:
     ledger = Ledger()
     facts = frozenset(conditions_of(statement.where))
     goal = Goal(statement.conclusion, facts, statement.assumptions, library, ledger)
@@ -83,28 +100,22 @@ def prove(statement: Statement, script: sc.Script, library: Library) -> Proof:
         frozenset(ledger.used & {a.name for a in statement.assumptions}),
         frozenset(ledger.lemmas),
         frozenset(ledger.assumed),
+        ledger.scope,
     )
 
 
-RESERVED = frozenset("#$\u0307")  # bound names of the normal form, and the dot of a derivative
-
-
 def well_formed(statement: Statement) -> None:
-    """Names are ours to reserve, a family has one shape of index, assumption names differ, nothing is trivial."""
+    """Its parts are clean, a family has one shape of index, assumption names differ, nothing is trivial."""
     arity: dict[tuple[str, str], object] = {}
     parts: list[Basic] = [statement.conclusion, statement.where, *[a.formula for a in statement.assumptions]]
+    for p in parts:
+        clean(p)
     for node in (n for p in parts for n in tm.walk(p)):
-        label = node.name if isinstance(node, (tm.Var, Symbol, tm.Rec, tm.Apply)) else ""
-        if RESERVED & set(label):
-            raise Unproved(f"the name {label} is reserved: names contain none of {sorted(RESERVED)}")
         if isinstance(node, (tm.Var, tm.Apply)):
-            kind = (type(node).__name__, label)
+            kind = (type(node).__name__, node.name)
             made = (len(node.args[1].args), node.field)
             if arity.setdefault(kind, made) != made:
-                raise Unproved(f"{label} is used with {arity[kind]} and {made} as its indices and field")
-    for p in parts:
-        if any(tm.PRIME in str(name) for name in tm.free(p)):
-            raise Unproved(f"the name {tm.PRIME} is reserved for what a recursion binds")
+                raise Unproved(f"{node.name} is used with {arity[kind]} and {made} as its indices and field")
     names = [a.name for a in statement.assumptions]
     if len(set(names)) != len(names):
         raise Unproved(f"two assumptions have one name: {names}")
@@ -131,7 +142,7 @@ def _run(goal: Goal, script: sc.Script) -> None:
         sc.Direct: _direct, sc.Chain: _chain, sc.Induction: _induction, sc.Rowwise: _rowwise,
         sc.Blockwise: _blockwise, sc.Cases: _cases, sc.Each: _each, sc.Both: _both, sc.Suppose: _suppose,
         sc.ForEach: _for_each, sc.Sign: _sign, sc.Contradiction: _contradiction, sc.Exists: _exists, sc.Ode: _ode,
-        sc.UniqueInverse: _unique_inverse,
+        sc.Sizes: _sizes, sc.UniqueInverse: _unique_inverse,
     }  # fmt: skip
     if type(script) not in methods:
         raise Unproved(f"{type(script).__name__} is not on the list of proof methods")
@@ -172,8 +183,8 @@ def _equal(goal: Goal, a: Term, b: Term, by: tuple[sc.Reason, ...], title: str) 
     if not feasible(goal.facts):
         _record(goal, title, Equation(a, b), "no such indices", ())
         return
-    reader, extra = _reader(goal, by)
-    left = residue(reader.read(a) + scale(reader.read(b), MINUS) + extra(reader), goal.facts)
+    reader, extra = _reader(goal, by, a.shape)
+    left = residue(reader.read(a) + scale(reader.read(b), MINUS) + extra(reader), goal.facts, _nonzero(goal))
     if left:
         raise Unproved(f"{title or 'normal form'}: {text(Equation(a, b))} leaves {_shown(left)}")
     _conditions(goal, reader.trace)
@@ -190,7 +201,7 @@ def _record(goal: Goal, title: str, f: Formula, method: str, by: tuple[str, ...]
     goal.ledger.obligations.append(Obligation(title, text(f), latex(f), method, by))
 
 
-def _reader(goal: Goal, by: tuple[sc.Reason, ...]) -> tuple[Reader, Callable[[Reader], Poly]]:
+def _reader(goal: Goal, by: tuple[sc.Reason, ...], shape: tuple[Expr, Expr]) -> tuple[Reader, Callable[[Reader], Poly]]:
     rules = [r for reason in by if not isinstance(reason, sc.Using) for r in _rules(goal, reason)]
     reader = Reader(goal.facts, (*goal.unfolded, *rules))
     certificates = [reason for reason in by if isinstance(reason, sc.Using)]
@@ -205,6 +216,8 @@ def _reader(goal: Goal, by: tuple[sc.Reason, ...]) -> tuple[Reader, Callable[[Re
                 if not all(implied(goal.facts, g) for g in rule.where):
                     raise Unproved(f"the conditions of {rule.label} do not hold here")
                 term = tm.Mul(tm.lift(c.left), rule.lhs - rule.rhs, tm.lift(c.right))
+                if not (term.is_scalar_term or all(map(tm.same, term.shape, shape))):
+                    raise Unproved(f"Using({rule.label}) gives {tm.shown_shape(term)}, which does not fit the goal")
                 out += scale(plain.read(term), MINUS)
                 _cite(goal, rule.label)
         return out
@@ -279,8 +292,16 @@ def _unfolding(member: tm.Rec, facts: Guards) -> Rule:
     return Rule(f"definition of {member.name}", member, member.step_at(member.at, previous), (), where)
 
 
-def _as_rules(f: Formula, label: str, at: Mapping[Symbol, Any], where: Guards) -> tuple[Rule, ...]:
-    params: list[Symbol] = []
+def _as_rules(
+    f: Formula,
+    label: str,
+    at: Mapping[Symbol, Any],
+    where: Guards,
+    varying: tuple[Symbol, ...] = (),
+    fast: frozenset[Basic] = frozenset(),
+) -> tuple[Rule, ...]:
+    """An equation for all values of ``varying`` and of its quantified indices, except those that stand ``fast``."""
+    params = list(varying)
     while isinstance(f, ForAll):
         body, i, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", f.args)
         where |= {read(i - lo)} | ({read(cast(Expr, hi.args[0]) - i)} if hi.args else set())
@@ -291,7 +312,7 @@ def _as_rules(f: Formula, label: str, at: Mapping[Symbol, Any], where: Guards) -
     fixed = {p: v for p, v in at.items() if p in params}
     if len(fixed) != len(at):
         raise Unproved(f"{label} holds for all {[p.name for p in params]}: it has no {set(at) - set(params)} to fix")
-    left = tuple(p for p in params if p not in fixed)
+    left = tuple(p for p in params if p not in fixed and p not in fast)
     names = {p.name: read(tm.index_expression(v)) for p, v in fixed.items()}
     guards = frozenset(g.subs(names) for g in where)
     return (Rule(label, substitute(f.lhs, fixed), substitute(f.rhs, fixed), left, guards),)
@@ -299,24 +320,25 @@ def _as_rules(f: Formula, label: str, at: Mapping[Symbol, Any], where: Guards) -
 
 def _lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
     statement = instantiate(goal.library(reason.claim), reason.families)
+    where = frozenset(conditions_of(statement.where))
+    ranged_over = {s for e in statement.where.args for s in e.free_symbols}
+    fixed = {p: v for p, v in reason.at.items() if p in ranged_over}
     here = {canonical(a.formula): a.name for a in goal.assumptions}
+    spoken: frozenset[Basic] = frozenset()
     for a in statement.assumptions:
-        if canonical(a.formula) not in here:
-            raise Unproved(f"{reason.claim} assumes {a.name}, which is not assumed here: {text(a.formula)}")
-        goal.ledger.used.add(here[canonical(a.formula)])
+        assumed = cast(Formula, substitute(a.formula, fixed))
+        if canonical(assumed) not in here:
+            raise Unproved(f"{reason.claim} assumes {a.name}, which is not assumed here: {text(assumed)}")
+        goal.ledger.used.add(here[canonical(assumed)])
+        spoken |= tm.free(assumed)
     f: Formula = statement.conclusion
     if isinstance(f, And):
         f = cast(Formula, f.args[reason.part])
     if isinstance(f, Equation) and reason.reverse:
         f = Equation(f.rhs, f.lhs)
-    params = sorted({s for e in statement.where.args for s in e.free_symbols}, key=lambda s: s.name)
-    spoken = tm.free(f)
-    for p in params:
-        f = ForAll(f, p, 0) if p in spoken else f
-    (rule,) = _as_rules(f, _label(reason), reason.at, frozenset())
-    fixed = {p.name: read(tm.index_expression(v)) for p, v in reason.at.items()}
-    where = frozenset(g.subs(fixed) for g in conditions_of(statement.where))
-    return (replace(rule, where=where),)
+    params = sorted(ranged_over & (tm.free(f) | fixed.keys()), key=lambda s: s.name)
+    # what the lemma assumes is assumed here of these very indices
+    return _as_rules(f, _label(reason), reason.at, where, tuple(params), spoken)
 
 
 def _conditions(goal: Goal, trace: Trace) -> None:
@@ -326,6 +348,19 @@ def _conditions(goal: Goal, trace: Trace) -> None:
         if feasible(c.facts) and not signs.holds(c):
             raise Unproved(f"{c.text} is not known to be {c.kind} here")
     goal.ledger.used |= signs.used
+
+
+def _nonzero(goal: Goal) -> Nonzero:
+    """Decides whether a scalar is known not to be zero; the assumptions that say so are used."""
+    known = _signs(goal).facts
+
+    def decide(what: Normal, facts: Guards) -> bool:
+        signs = Signs(known, facts, set())
+        held = signs.nonzero(what)
+        goal.ledger.used |= signs.used if held else set()
+        return held
+
+    return decide
 
 
 def _signs(goal: Goal) -> Signs:
@@ -343,11 +378,22 @@ def _signs(goal: Goal) -> Signs:
 
 def _induction(goal: Goal, script: sc.Induction) -> None:
     on, start = script.on, read(tm.index_expression(script.start))
+    if on.name in start.names:
+        raise Unproved(f"induction on {on}: its start {script.start} moves with it")
     if not implied(goal.facts, read(on) - start):
         raise Unproved(f"induction on {on} from {script.start}: {on} >= {script.start} is not a condition of the goal")
     for a in goal.assumptions:
         if on in tm.free(a.formula):
             raise Unproved(f"induction on {on}: the assumption {a.name} speaks of it")
+    if script.strong:
+        taken = tm.free(goal.formula).union(*[tm.free(a.formula) for a in goal.assumptions])
+        smaller = cast(Symbol, tm.fresh(on, taken | {Symbol(n, integer=True) for g in goal.facts for n in g.names}))
+        facts = frozenset(g.subs({on.name: read(smaller)}) for g in goal.facts)
+        below = facts | {read(smaller) - start, read(on) - read(smaller) - 1}
+        hypotheses = _as_rules(substitute(goal.formula, {on: smaller}), "induction hypothesis", {}, below, (smaller,))
+        ahead = replace(goal, hypothesis=hypotheses, title=f"{on} from all smaller ones")
+        _run(replace(ahead, unfolded=ahead.unfolded + _unfoldings(ahead, True)), script.step)
+        return
     for k in range(script.order):
         at = {on: script.start + k}
         base = _moved(goal, at, f"base case {on} = {script.start + k}")
@@ -493,14 +539,14 @@ def _sign(goal: Goal, script: sc.Sign) -> None:
 def _real(goal: Goal, f: Less | LessEqual) -> None:
     """Only real numbers are ordered."""
     for x in (f.lhs, f.rhs):
-        if residue(Reader(goal.facts).read(x - tm.Conj(x)), goal.facts):
+        if residue(Reader(goal.facts).read(x - tm.Conj(x)), goal.facts, _nonzero(goal)):
             raise Unproved(f"{text(x)} is not known to be real")
 
 
 def _certify_sign(
     goal: Goal, gap: Term, parts: tuple[sc.Product, ...], strict: bool, by: tuple[sc.Reason, ...] = ()
 ) -> None:
-    reader, extra = _reader(goal, by)
+    reader, extra = _reader(goal, by, gap.shape)
     signs = _signs(goal)
     if not parts:
         n = reader.normal(gap)
@@ -512,12 +558,14 @@ def _certify_sign(
         for p in parts:
             factors = [reader.normal(tm.lift(x)) for x in p.factors]
             bad = next((x for x, n in zip(p.factors, factors, strict=True) if not signs.nonneg(n)), None)
+            if not isinstance(p.coefficient, (int, Fraction)):
+                raise Unproved(f"a certificate's coefficient is an exact number, not {p.coefficient!r}")
             if bad is not None or p.coefficient <= 0:
                 raise Unproved(f"the certificate's factor {bad} is not known to be non-negative")
             positive |= all(signs.positive(n) for n in factors)
             product = reader.read(tm.Mul(tm.Num(1), *[tm.lift(x) for x in p.factors]))
             total = total + scale(product, -p.coefficient)
-        left = residue(total, goal.facts)
+        left = residue(total, goal.facts, _nonzero(goal))
         if left:
             raise Unproved(f"the certificate of {text(gap)} leaves {_shown(left)}")
         if strict and not positive:
@@ -581,6 +629,24 @@ def _ode(goal: Goal, script: sc.Ode) -> None:
     _equal(goal, tm.Deriv(gap, s) - growth, zero, script.by, f"the same equation in {s}")
     _equal(goal, tm.At(gap, s, script.start), zero, script.by, f"the same value at {s} = {script.start}")
     _assume(goal, "zero-derivative" if script.matrix is None else "ode-uniqueness")
+
+
+def _sizes(goal: Goal, script: sc.Sizes) -> None:
+    e = _equation(goal)
+    if not script.sizes or not all(script.sizes.values()):
+        raise Unproved("a proof at stated sizes needs a size, and values for it")
+    if any(set(v) - {0} != set(range(1, max(v) + 1)) for v in script.sizes.values()):
+        raise Unproved("the stated sizes are all sizes up to a largest one")
+    for sizes in product(*script.sizes.values()):
+        at = dict(zip(script.sizes, sizes, strict=True))
+        if min(sizes) < 0 or any(s in tm.free(a.formula) for a in goal.assumptions for s in at):
+            raise Unproved(f"the sizes {at} are negative, or an assumption speaks of them")
+        left, right = (entries_of(cast(Term, substitute(x, at))) for x in (e.lhs, e.rhs))
+        title = f"at {', '.join(f'{s} = {n}' for s, n in at.items())}"
+        for r, row in enumerate(left):
+            for c, entry in enumerate(row):
+                _equal(_moved(goal, at, title), entry, right[r][c], script.by, title)
+    goal.ledger.largest = max(goal.ledger.largest or 0, *[n for v in script.sizes.values() for n in v])
 
 
 def _unique_inverse(goal: Goal, script: sc.UniqueInverse) -> None:

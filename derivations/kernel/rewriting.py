@@ -66,7 +66,9 @@ def _matches(m: Mono, q: Pattern) -> Iterator[Match]:
 
 
 def _matches_word(m: Mono, q: Pattern) -> Iterator[Match]:
-    places = [(-1, m.word)] + [(n, a.inner) for n, (a, _) in enumerate(m.scalars) if a.kind == "word"]
+    # a power that may be the zeroth or a negative one has no factor to spare
+    powers = [(n, a) for n, (a, e) in enumerate(m.scalars) if a.kind == "word" and e.is_const and e.const > 0]
+    places = [(-1, m.word)] + [(n, a.inner) for n, a in powers]
     size = len(q.mono.word)
     for place, word in places:
         for flip in (False, True):
@@ -107,12 +109,18 @@ def _match_scalars(
         return
     (a, e), rest = wanted[0], wanted[1:]
     for b, k in given:
-        if not (k.is_const and e.is_const and k.const >= e.const > 0):
+        if not _contains(k, e):
             continue
         binding = match_atom(a, b, start, params)
         if binding is not None:
             left = merge_scalars([*given, (b, -e)])
             yield from _match_scalars(rest, left, binding, params)
+
+
+def _contains(k: Affine, e: Affine) -> bool:
+    """Whether the power k is the power e times a power that always exists."""
+    rest = k - e
+    return rest.is_const and rest.const >= 0 and (not e.is_const or e.const > 0)
 
 
 def _match_all(wanted: tuple[Atom, ...], given: tuple[Atom, ...], params: frozenset[str]) -> Binding | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .affine import Affine, Guards, affine, implied, name
-from .algebra import Atom, Mono, Normal, scalar_word
+from .algebra import Atom, Mono, Normal, atoms_of, scalar_word
 from .canonical import normal
 from .formulas import Formula, Invertible, Less, LessEqual, NonZero
 from .normal import Condition, Reader
@@ -26,10 +26,13 @@ class Fact:
 def read_fact(label: str, formula: Formula, reader: Reader) -> list[Fact]:
     """The facts that an assumption states about signs and inverses."""
     match formula:
-        case NonZero():
-            return [Fact(label, "nonzero", reader.normal(formula.args[0]))]  # type: ignore[arg-type]
-        case Invertible():
-            return [Fact(label, "invertible", reader.normal(formula.args[0]))]  # type: ignore[arg-type]
+        case NonZero() | Invertible():
+            what, x = reader.normal(formula.args[0]), formula.args[0]  # type: ignore[arg-type]
+            if x.is_scalar_term:  # type: ignore[attr-defined]
+                return [Fact(label, "nonzero", what)]
+            # a matrix may be of size 0: a multiple of the identity says nothing, nor does a matrix that is not 0
+            says = isinstance(formula, Invertible) and any(m.word for m, _ in what.monos)
+            return [Fact(label, "invertible", what)] if says else []
         case Less() | LessEqual():
             kind = "positive" if isinstance(formula, Less) else "nonneg"
             return [Fact(label, kind, reader.normal(formula.rhs - formula.lhs))]
@@ -87,7 +90,7 @@ class Signs:
             return True
         if self.positive(n) or self.positive(n.scale(Fraction(-1))):
             return True
-        if len(n.monos) != 1 or n.monos[0][0].binders or n.monos[0][0].guards:
+        if len(n.monos) != 1 or n.monos[0][0].binders or n.monos[0][0].guards or n.monos[0][0].word:
             return False
         return all(self._atom_nonzero(a, e) for a, e in n.monos[0][0].scalars)
 
@@ -133,7 +136,7 @@ class Signs:
 
     def _mono(self, m: Mono, *, strict: bool) -> bool:
         here = self.under(m.guards)
-        if m.word or (m.exponent is not None and not _real_exponent(m.exponent)):
+        if m.word or (m.exponent is not None and not _real_normal(m.exponent)):
             return False
         left = dict(m.scalars)
         for a, e in m.scalars:
@@ -204,14 +207,11 @@ class Signs:
 
 
 def _is_real(a: Atom) -> bool:
-    if a.kind == "word":
-        return all(_is_real(x) for x in a.inner)
-    parts = [b for n in a.args for m, _ in n.monos for b in [*[s for s, _ in m.scalars], *m.word]]
-    return a.real and all(_is_real(b) for b in [*parts, *a.inner])
+    return a.real and all(_is_real(b) for b in a.inner) and all(_real_normal(n) for n in a.args)
 
 
-def _real_exponent(n: Normal) -> bool:
-    return all(_is_real(a) for m, _ in n.monos for a, _e in m.scalars)
+def _real_normal(n: Normal) -> bool:
+    return all(_is_real(a) for m, _ in n.monos for a in atoms_of(m))
 
 
 def _multiple(a: Normal, b: Normal, any_scale: bool) -> bool:

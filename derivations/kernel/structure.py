@@ -82,7 +82,7 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
         case tm.Mul() if not x.is_scalar_term:
             scalars, rest = _split(x)
             return tm.Mul(*scalars, row(rest[0], i, facts), *rest[1:])
-        case tm.Transpose():
+        case tm.Transpose() if isinstance(x.args[0], WITH_COLUMNS):
             return tm.Transpose(column(cast(Term, x.args[0]), i, facts))
         case tm.Add() | tm.Hadamard() | tm.Conj():
             _one_numbering(x, ranged)
@@ -94,6 +94,9 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
         case tm.Where():
             return _through_where(x, i, facts, row)
     return x if x.rows == 1 and ranged(x) is None and i == 1 else tm.Row(x, i)
+
+
+WITH_COLUMNS = (tm.Transpose, tm.Stack, tm.Mul, tm.Add, tm.Hadamard, tm.Conj, tm.Zero, tm.Sum, tm.Where, tm.Row)
 
 
 def column(x: Term, j: Expr, facts: Guards) -> Term:
@@ -123,6 +126,8 @@ def column(x: Term, j: Expr, facts: Guards) -> Term:
 
 def entry(x: Term, i: Expr, j: Expr, facts: Guards) -> Term:
     """The entry in row i and column j."""
+    if isinstance(x, tm.Transpose):
+        return entry(cast(Term, x.args[0]), j, i, facts)
     return column(simplify_head(row(x, i, facts), facts), j, facts)
 
 
@@ -195,7 +200,10 @@ def _cut(x: tm.Rows, facts: Guards) -> Term | None:
                     raise OutOfRange(f"rows {lo}..{hi} of {of}: not known to lie within {first}..{last}")
         return tm.Stack(body, s, lo, hi)
     if isinstance(of, tm.Rows):
-        return tm.Rows(cast(Term, of.args[0]), lo, hi)
+        inner, first, last = cast("tuple[Term, Expr, Expr]", of.args)
+        for end in (lo, hi):
+            _inside(first, end, last, facts, of)
+        return tm.Rows(inner, lo, hi)
     return None
 
 

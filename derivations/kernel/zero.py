@@ -7,6 +7,7 @@ the polynomial zero, a non-empty one proves nothing.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,16 +15,21 @@ from .affine import Affine, Guards, affine, feasible, implied
 from .algebra import Atom, Mono, Normal, Poly, add_normals, collected, guard, merge_scalars, opened, rebound, times
 from .canonical import SHORT, TooLarge, base_of, body_at, canonical, normal, unit_of, with_scalar, with_word
 
+Nonzero = Callable[[Normal, Guards], bool]
 
-def residue(p: Poly, facts: Guards) -> Poly:
-    """What is left of p after all cancellation that is known; [] means that p = 0."""
+
+def residue(p: Poly, facts: Guards, nonzero: Nonzero) -> Poly:
+    """What is left of p after all cancellation that is known; [] means that p = 0.
+
+    ``nonzero`` decides whether a scalar is known not to be zero under given facts.
+    """
     left = cells(canonical(p, facts), facts)
     if not left:
         return []
     if any(a.kind == "prod" for m, _ in left for a in _deep_atoms(m)):
         left = cells(aligned(left, facts), facts, join=False)
     for _ in range(4):
-        cleared = without_denominators(left, facts)
+        cleared = without_denominators(left, facts, nonzero)
         if not left or cleared is None:
             break
         left = cells(cleared, facts, join=False)
@@ -170,14 +176,14 @@ def _peel(a: Atom, *, last: bool) -> Cases:
 # denominators ------------------------------------------------------------------------------------
 
 
-def without_denominators(p: Poly, facts: Guards) -> Poly | None:
-    """The polynomial times its denominators (each known to be invertible where it was read), or None."""
+def without_denominators(p: Poly, facts: Guards, nonzero: Nonzero) -> Poly | None:
+    """The polynomial times denominators that are not zero wherever it has a monomial, or None."""
     p = slotted(p, facts)
     for _ in range(24):
         found = sorted({a.key: a for m, _ in p for a, e in m.scalars if _clearable(m, a, e)}.items())
-        if not found:
+        d = next((a for _, a in found if _lives_with(p, a, facts, nonzero)), None)
+        if d is None:
             return p if _ >= 1 else None
-        d = found[0][1]
         top = max([e.const for m, _ in p for a, e in m.scalars if a == d], default=0)
         out: Poly = []
         for m, c in p:
@@ -188,6 +194,19 @@ def without_denominators(p: Poly, facts: Guards) -> Poly | None:
             out += rebound(m, new)
         p = canonical(out, facts, join=False)
     return p
+
+
+def _lives_with(p: Poly, d: Atom, facts: Guards, nonzero: Nonzero) -> bool:
+    """Whether no monomial can be there at index values where the denominator is zero: multiplying would hide it.
+
+    A monomial with the denominator is where it was read, and there it is not zero.
+    """
+    own = [m for m, _ in p if any(a == d for a, _ in m.scalars)]
+    wide = [m.guards for m in own if not m.binders]
+    return all(
+        m in own or any(all(implied(facts | m.guards, g) for g in gs) for gs in wide) or nonzero(d.args[0], facts | m.guards)
+        for m, _ in p
+    )
 
 
 def _clearable(m: Mono, a: Atom, e: Affine) -> bool:
@@ -241,7 +260,9 @@ def _slot_mono(m: Mono, bases: dict[tuple[str, int], set[str]], facts: Guards) -
     word: tuple[Atom, ...] = ()
     for turn, (place, old) in enumerate(_all_words(m)):
         stripped, runs = _runs(old)
+        # under a sum, the members of a family are many matrices
         ok = all(len(bases[(stripped, gap)]) <= 1 for gap in runs)
+        ok = ok and not any(a.names & set(m.binders) for run in runs.values() for a in run)
         if ok:
             for gap, run in runs.items():
                 for a in run:
