@@ -20,8 +20,8 @@ from isoform.derivations.claim import Claim
 from isoform.derivations.evaluate import refute
 from isoform.derivations.kernel import counterexample
 from isoform.derivations.kernel.counterexample import refuted_by
-from isoform.derivations.kernel.dense import exponential_of
-from isoform.derivations.kernel.enclosures import Number, ends, exact, logarithm, precision, square_root
+from isoform.derivations.kernel.dense import Matrix, exponential, exponential_of
+from isoform.derivations.kernel.enclosures import Number, below, ends, exact, hull, logarithm, precision, square_root
 from isoform.derivations.kernel.formulas import (
     And,
     Assumption,
@@ -53,6 +53,7 @@ from isoform.derivations.kernel.terms import (
     Integral,
     Inverse,
     Log,
+    Mul,
     NegInf,
     Num,
     Power,
@@ -281,6 +282,14 @@ def test_the_order_of_products_and_the_labels_of_rows() -> None:
     assert look(Equation(Entry(numbered, 1, 1), g[1]), g={0: 5, 1: 6, 2: 7}) == "the conclusion holds at this point"
     assert look(Equation(Entry(numbered, 1, 1), g[0]), g={0: 5, 1: 6, 2: 7}) == ""
     assert look(Equation(Entry(numbered, 3, 1), g[0]), g={0: 5, 1: 6, 2: 7}) == "row or column 3..3 of 0..2"
+    scaled = Entry(numbered * x, 1, 1)
+    product = Entry(numbered * Stack(g[j], j, 1, 2).T, 1, 2)
+    assert look(Equation(scaled, 6 * x), g={0: 5, 1: 6, 2: 7}, x=2) == "the conclusion holds at this point"
+    assert look(Equation(product, 42), g={0: 5, 1: 6, 2: 7}) == "the conclusion holds at this point"
+    three = Mul(q[1].T, k[1], v[1])
+    assert look(Equation(three, 11 * v[1]), {"d": 2, "m": 1}, q={1: [[1], [2]]}, k={1: [[3], [4]]}, v={1: 5}).startswith("the conclusion")
+    swapped = [[0, 2], [1, 0]]
+    assert look(Equation(Inverse(A), A / 2), {"n": 2}, A=swapped) == "the conclusion holds at this point"
     mixed = Entry(numbered + Stack(g[i], i, 1, 3), 1, 1)
     assert look(Equation(mixed, 0), g={0: 5, 1: 6, 2: 7, 3: 8}) == "rows or columns that are numbered in two ways"
 
@@ -405,6 +414,11 @@ def test_integrals_of_other_kinds() -> None:
     upper = Integral(Exp(s), s, 0, Log(x))
     assert look(Equation(upper, x - 1), x=3).startswith("undecided")
     assert look(Equation(upper, x - 1 + SMALL), x=3) == ""
+    lower = Equation(Integral(Exp(s), s, Log(x), 0), 1 - x)
+    assert look(lower, x=3).startswith("undecided")
+    assert look(Equation(lower.lhs, lower.rhs + SMALL), x=3) == ""
+    assert look(Equation(Deriv(Integral(Exp(s), s, D, 0), D), -Exp(D)), D=1).startswith("undecided")
+    assert look(Equation(Deriv(Integral(Exp(s), s, D, 0), D), Exp(D)), D=1) == ""
 
 
 rationals = st.fractions(min_value=Fraction(1, 1000), max_value=40, max_denominator=1000)
@@ -426,6 +440,25 @@ def test_enclosures_contain_the_true_value(q: Fraction, negative: bool, bits: in
             slack = abs(expected) * mpmath.mpf(2) ** -380
             assert lo - slack <= expected <= hi + slack
             assert hi - lo <= mpmath.mpf(2) ** (20 - bits) * max(abs(expected), 1)
+
+
+def test_the_remainder_of_an_exponential_is_enclosed() -> None:
+    """exp [[0, a], [a, 0]] has sinh a off the diagonal: more than the a that a short Taylor sum leaves there."""
+    a = Fraction(1, 2**30)
+    with mpmath.workprec(400), precision(64):
+        corner = exponential(Matrix(((exact(0), exact(a)), (exact(a), exact(0))), 2)).rows[0][1]
+        lo, hi = (mpmath.mpf(e.numerator) / e.denominator for e in ends(corner.re))
+        assert lo <= mpmath.sinh(mpmath.mpf(2) ** -30) <= hi
+
+
+def test_an_order_between_enclosures() -> None:
+    def between(lo: int, hi: int) -> Number:
+        return Number(hull(Fraction(lo), Fraction(hi)))
+
+    low, high, wide = between(0, 1), between(1, 2), between(0, 2)
+    table = [(low, high, True, None), (low, high, False, True), (high, low, True, False), (high, low, False, None)]
+    table += [(low, between(2, 3), True, True), (between(2, 3), low, False, False), (wide, low, True, None), (wide, low, False, None)]
+    assert [below(a, b, strict) for a, b, strict, _ in table] == [expected for *_, expected in table]
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda c: c.id)
