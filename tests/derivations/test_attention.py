@@ -1,0 +1,87 @@
+"""The attention declarations, run on data, and what the column's proofs must not be able to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from isoform.derivations.attention import prefix, updates
+from isoform.derivations.attention.operators import FULL, MASKED
+from isoform.derivations.claim import Claim
+from isoform.derivations.evaluate import oracle
+from isoform.derivations.kernel import scripts as sc
+from isoform.derivations.kernel.formulas import Declaration
+from isoform.derivations.kernel.proof import Unproved
+from isoform.derivations.verification import prove_claim
+
+Array = np.ndarray[Any, Any]
+Visible = Callable[[int, int], bool]
+
+OPERATORS = [(MASKED, lambda i, j: j <= i), (FULL, lambda i, j: True)]
+
+
+def inputs(length: int, d_k: int = 3, d_v: int = 2) -> dict[str, Array]:
+    """Sixteenths: exact in every number system."""
+    rng = np.random.default_rng(5)
+    return {name: rng.integers(-32, 33, (length, d)) / 16 for name, d in (("q", d_k), ("k", d_k), ("v", d_v))}
+
+
+def softmax_attention(data: dict[str, Array], visible: Visible) -> Array:
+    """The paper's formula without scale: -inf where a key is not visible, then softmax, then the values."""
+    logits = data["q"] @ data["k"].T
+    seen = np.array([[visible(i, j) for j in range(len(logits))] for i in range(len(logits))])
+    weights = np.exp(np.where(seen, logits, -np.inf))
+    return (weights / weights.sum(axis=1, keepdims=True)) @ data["v"]
+
+
+@pytest.mark.parametrize(("declaration", "visible"), OPERATORS, ids=lambda x: getattr(x, "operator", ""))
+def test_a_declaration_computes_the_papers_formula(declaration: Declaration, visible: Visible) -> None:
+    data = inputs(6)
+    balls, state = oracle(declaration, data, length=6, system="arb")
+    floats, _ = oracle(declaration, data, length=6, system="float64")
+    expected = softmax_attention(data, visible)
+    assert state is None
+    assert balls.shape == floats.shape == expected.shape == (6, 2)
+    # the logits are exact; an exponential is within 2u, each of two sums of n terms within (n-1)u, a product and a
+    # quotient within u each, all relative to the weighted mean of |v|; eps = 2u leaves room for the second order
+    bound = (2 * 6 + 2) * np.finfo(float).eps * softmax_attention({**data, "v": np.abs(data["v"])}, visible)
+    exact = np.array([[float(x) for x in row] for row in balls])
+    assert (np.abs(floats - exact) <= bound).all()
+    assert (np.abs(expected - exact) <= bound).all()
+
+
+def test_the_two_operators_differ_before_the_last_row_and_agree_in_it() -> None:
+    data = inputs(5)
+    masked, full = (oracle(d, data, length=5, system="arb")[0] for d in (MASKED, FULL))
+    assert all(a.overlaps(b) for a, b in zip(masked[-1], full[-1], strict=True))
+    assert not any(a.overlaps(b) for a, b in zip(masked[0], full[0], strict=True))
+
+
+def test_no_tokens_give_no_rows() -> None:
+    for declaration in (MASKED, FULL):
+        out, _ = oracle(declaration, inputs(0), length=0, system="float64")
+        assert out.shape == (0, 2)
+
+
+def part(claim: Claim, n: int, script: sc.Script) -> Claim:
+    """One part of a claim's conclusion, with another proof."""
+    conclusion = claim.statement.conclusion.args[n]
+    return replace(claim, statement=replace(claim.statement, conclusion=conclusion), proof=script)
+
+
+def test_the_downward_induction_needs_its_hypothesis_and_its_step() -> None:
+    claim = prefix.DOWNWARD_INDUCTION
+    step = sc.Given("one step", at={prefix.m: prefix.T - prefix.i, prefix.s: prefix.t})
+    for reasons in ((sc.Hypothesis(),), (step,)):
+        script = sc.Rowwise(prefix.t, sc.Induction(prefix.i, step=sc.Direct(reasons)))
+        with pytest.raises(Unproved, match="leaves"):
+            prove_claim(part(claim, 0, script))
+
+
+def test_a_row_that_stays_needs_both_directions_of_its_premise() -> None:
+    with pytest.raises(Unproved, match="leaves"):
+        prove_claim(part(updates.FULL_NOT_PREFIX_INVARIANT, 1, sc.Both(sc.Direct(), sc.Direct())))
