@@ -1,0 +1,59 @@
+"""Equations by their derivative and initial value, at stated sizes, and of inverses."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import cast
+
+from . import scripts as sc
+from . import terms as tm
+from .goals import Goal, assume, discharge, equation_of, moved, show_equal
+from .normal import Reader
+from .proof import Unproved
+from .sizes import entries_of
+from .terms import Term, substitute
+
+
+def ode(goal: Goal, script: sc.Ode) -> None:
+    e = equation_of(goal)
+    s = script.s
+    for a in goal.assumptions:
+        if s in tm.free(a.formula):
+            raise Unproved(f"the variable {s} is not free to vary: the assumption {a.name} speaks of it")
+    gap = e.lhs - e.rhs
+    zero = tm.Zero(*gap.shape)
+    growth = zero if script.matrix is None else script.matrix * gap
+    if s in tm.free(tm.lift(script.start)):
+        raise Unproved(f"the starting value {script.start} depends on {s}")
+    show_equal(goal, tm.Deriv(gap, s) - growth, zero, script.by, f"the same equation in {s}")
+    show_equal(goal, tm.At(gap, s, script.start), zero, script.by, f"the same value at {s} = {script.start}")
+    assume(goal, "zero-derivative" if script.matrix is None else "ode-uniqueness")
+
+
+def at_sizes(goal: Goal, script: sc.Sizes) -> None:
+    e = equation_of(goal)
+    if not script.sizes or not all(script.sizes.values()):
+        raise Unproved("a proof at stated sizes needs a size, and values for it")
+    if any(set(v) - {0} != set(range(1, max(v) + 1)) for v in script.sizes.values()):
+        raise Unproved("the stated sizes are all sizes up to a largest one")
+    for sizes in product(*script.sizes.values()):
+        at = dict(zip(script.sizes, sizes, strict=True))
+        if min(sizes) < 0 or any(s in tm.free(a.formula) for a in goal.assumptions for s in at):
+            raise Unproved(f"the sizes {at} are negative, or an assumption speaks of them")
+        left, right = (entries_of(cast(Term, substitute(x, at))) for x in (e.lhs, e.rhs))
+        title = f"at {', '.join(f'{s} = {n}' for s, n in at.items())}"
+        for r, row in enumerate(left):
+            for c, entry in enumerate(row):
+                show_equal(moved(goal, at, title), entry, right[r][c], script.by, title)
+    goal.ledger.largest = max(goal.ledger.largest or 0, *[n for v in script.sizes.values() for n in v])
+
+
+def unique_inverse(goal: Goal, script: sc.UniqueInverse) -> None:
+    e = equation_of(goal)
+    if not isinstance(e.lhs, tm.Inverse):
+        raise Unproved(f"the left side is the inverse to be found, not {e.lhs}")
+    m = cast(Term, e.lhs.args[0])
+    reader = Reader(goal.facts)
+    reader.read(e.lhs)
+    discharge(goal, reader.trace)
+    show_equal(goal, m * e.rhs, tm.Eye(m.rows), script.by, "the product is the identity")

@@ -1,0 +1,291 @@
+"""Goals, the equations that may be used on the way, and the one place where an equation is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, cast
+
+from sympy import Basic, Expr, Symbol
+
+from . import scripts as sc
+from . import terms as tm
+from .affine import Guards, feasible, implied, read
+from .algebra import Normal, Poly, scale
+from .assumed import ASSUMED
+from .fingerprint import canonical
+from .formulas import (
+    And,
+    Assumption,
+    Equation,
+    ForAll,
+    Formula,
+    Statement,
+)
+from .instances import instantiate
+from .normal import Reader, Rule, Trace, conditions_of
+from .printing import latex, text
+from .proof import Obligation, Unproved
+from .signs import Fact, Signs, read_fact
+from .terms import Term, substitute
+from .zero import Nonzero, residue
+
+MINUS = Fraction(-1)
+Library = Callable[[str], Statement]  # a claim's statement, once it is proved; raises Unproved otherwise
+
+
+@dataclass
+class Ledger:
+    """What a proof has relied on so far."""
+
+    obligations: list[Obligation] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    lemmas: set[str] = field(default_factory=set)
+    assumed: set[str] = field(default_factory=set)
+    largest: int | None = None
+
+    @property
+    def scope(self) -> str:
+        return "all sizes" if self.largest is None else f"sizes <= {self.largest}"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A formula to show from index facts, assumptions and, inside an induction, its hypothesis."""
+
+    formula: Formula
+    facts: Guards
+    assumptions: tuple[Assumption, ...]
+    library: Library
+    ledger: Ledger
+    hypothesis: tuple[Rule, ...] = ()
+    unfolded: tuple[Rule, ...] = ()
+    shown: tuple[Formula, ...] = ()
+    title: str = ""
+
+    def under(self, guards: Guards) -> Goal:
+        return replace(self, facts=self.facts | guards)
+
+
+def equation_of(goal: Goal) -> Equation:
+    if not isinstance(goal.formula, Equation):
+        raise Unproved(f"this method proves equations, not {text(goal.formula)}")
+    return goal.formula
+
+
+def direct(goal: Goal, script: sc.Direct) -> None:
+    e = equation_of(goal)
+    show_equal(goal, e.lhs, e.rhs, script.by, script.note or goal.title)
+
+
+def chain(goal: Goal, script: sc.Chain) -> None:
+    e = equation_of(goal)
+    term = e.lhs
+    for link in script.links:
+        show_equal(goal, term, link.term, link.by, link.note or goal.title)
+        term = link.term
+    show_equal(goal, term, e.rhs, script.by, script.note or goal.title)
+
+
+def show_equal(goal: Goal, a: Term, b: Term, by: tuple[sc.Reason, ...], title: str) -> None:
+    """The one place where an equation is accepted: its difference has no residue and its conditions hold."""
+    Equation(a, b)
+    if not feasible(goal.facts):
+        record(goal, title, Equation(a, b), "no such indices", ())
+        return
+    reader, extra = reader_of(goal, by, a.shape)
+    left = residue(reader.read(a) + scale(reader.read(b), MINUS) + extra(reader), goal.facts, nonzero_decider(goal))
+    if left:
+        raise Unproved(f"{title or 'normal form'}: {text(Equation(a, b))} leaves {shown(left)}")
+    discharge(goal, reader.trace)
+    note_rules(goal, reader.trace)
+    labels = tuple(sorted(reader.trace.rules | {label(r.equation) for r in by if isinstance(r, sc.Using)}))
+    record(goal, title, Equation(a, b), "normal form", labels)
+
+
+def shown(left: Poly) -> str:
+    return " + ".join(f"{c}*{m.key}" for m, c in left[:3]) + (" + ..." if len(left) > 3 else "")
+
+
+def record(goal: Goal, title: str, f: Formula, method: str, by: tuple[str, ...]) -> None:
+    goal.ledger.obligations.append(Obligation(title, text(f), latex(f), method, by))
+
+
+def reader_of(goal: Goal, by: tuple[sc.Reason, ...], shape: tuple[Expr, Expr]) -> tuple[Reader, Callable[[Reader], Poly]]:
+    rules = [r for reason in by if not isinstance(reason, sc.Using) for r in rules_of(goal, reason)]
+    reader = Reader(goal.facts, (*goal.unfolded, *rules))
+    certificates = [reason for reason in by if isinstance(reason, sc.Using)]
+
+    def extra(r: Reader) -> Poly:
+        out: Poly = []
+        plain = replace(r, rules=())
+        for c in certificates:
+            for rule in rules_of(goal, c.equation):
+                if rule.params:
+                    raise Unproved(f"Using({rule.label}) needs values for {[p.name for p in rule.params]}")
+                if not all(implied(goal.facts, g) for g in rule.where):
+                    raise Unproved(f"the conditions of {rule.label} do not hold here")
+                term = tm.Mul(tm.lift(c.left), rule.lhs - rule.rhs, tm.lift(c.right))
+                if not (term.is_scalar_term or all(map(tm.same, term.shape, shape))):
+                    raise Unproved(f"Using({rule.label}) gives {tm.shown_shape(term)}, which does not fit the goal")
+                out += scale(plain.read(term), MINUS)
+                cite(goal, rule.label)
+        return out
+
+    return reader, extra
+
+
+def label(r: sc.Reason) -> str:
+    match r:
+        case sc.Unfold():
+            return f"definition of {r.member.name}"
+        case sc.Given():
+            return f"assumption: {r.name}"
+        case sc.Hypothesis():
+            return "induction hypothesis"
+        case sc.Lemma():
+            return f"lemma: {r.claim}"
+        case sc.Part():
+            return f"part {r.number}"
+        case sc.Using():
+            return label(r.equation)
+
+
+def cite(goal: Goal, label: str) -> None:
+    kind, _, name = label.partition(": ")
+    if kind == "assumption":
+        goal.ledger.used.add(name)
+    if kind == "lemma":
+        goal.ledger.lemmas.add(name)
+
+
+def note_rules(goal: Goal, trace: Trace) -> None:
+    for label in trace.rules:
+        cite(goal, label)
+    for theorem in trace.assumed:
+        assume(goal, theorem)
+
+
+def assume(goal: Goal, theorem: str) -> None:
+    if theorem not in ASSUMED:
+        raise Unproved(f"{theorem} is not on the closed list of assumed theorems")
+    goal.ledger.assumed.add(theorem)
+
+
+def rules_of(goal: Goal, reason: sc.Reason) -> tuple[Rule, ...]:
+    match reason:
+        case sc.Unfold():
+            return (unfolding(reason.member, goal.facts),)
+        case sc.Hypothesis():
+            if not goal.hypothesis:
+                raise Unproved("there is no induction hypothesis here")
+            return goal.hypothesis
+        case sc.Given():
+            found = [a for a in goal.assumptions if a.name == reason.name]
+            if not found:
+                raise Unproved(f"no assumption is named {reason.name!r}: there are {[a.name for a in goal.assumptions]}")
+            return as_rules(found[0].formula, label(reason), reason.at, frozenset())
+        case sc.Lemma():
+            return lemma(goal, reason)
+        case sc.Part():
+            if not 1 <= reason.number <= len(goal.shown):
+                raise Unproved(f"part {reason.number} is not shown here: {len(goal.shown)} are")
+            return as_rules(goal.shown[reason.number - 1], label(reason), {}, frozenset())
+    raise Unproved(f"{reason!r} is no equation")
+
+
+def unfolding(member: tm.Rec, facts: Guards) -> Rule:
+    if not implied(facts, read(member.at) - read(member.start) - 1):
+        raise Unproved(f"{member} has no predecessor: {member.at} > {member.start} is not known here")
+    previous = member.moved(member.at - 1)
+    where = frozenset({read(member.at) - read(member.start) - 1})
+    return Rule(f"definition of {member.name}", member, member.step_at(member.at, previous), (), where)
+
+
+def as_rules(
+    f: Formula,
+    label: str,
+    at: Mapping[Symbol, Any],
+    where: Guards,
+    varying: tuple[Symbol, ...] = (),
+    fast: frozenset[Basic] = frozenset(),
+) -> tuple[Rule, ...]:
+    """An equation for all values of ``varying`` and of its quantified indices, except those that stand ``fast``."""
+    params = list(varying)
+    while isinstance(f, ForAll):
+        body, i, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", f.args)
+        where |= {read(i - lo)} | ({read(cast(Expr, hi.args[0]) - i)} if hi.args else set())
+        params.append(i)
+        f = body
+    if not isinstance(f, Equation):
+        raise Unproved(f"{label} is no equation: {text(f)}")
+    fixed = {p: v for p, v in at.items() if p in params}
+    if len(fixed) != len(at):
+        raise Unproved(f"{label} holds for all {[p.name for p in params]}: it has no {set(at) - set(params)} to fix")
+    left = tuple(p for p in params if p not in fixed and p not in fast)
+    names = {p.name: read(tm.index_expression(v)) for p, v in fixed.items()}
+    guards = frozenset(g.subs(names) for g in where)
+    return (Rule(label, substitute(f.lhs, fixed), substitute(f.rhs, fixed), left, guards),)
+
+
+def lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
+    statement = instantiate(goal.library(reason.claim), reason.families)
+    where = frozenset(conditions_of(statement.where))
+    ranged_over = {s for e in statement.where.args for s in e.free_symbols}
+    fixed = {p: v for p, v in reason.at.items() if p in ranged_over}
+    here = {canonical(a.formula): a.name for a in goal.assumptions}
+    spoken: frozenset[Basic] = frozenset()
+    for a in statement.assumptions:
+        assumed = cast(Formula, substitute(a.formula, fixed))
+        if canonical(assumed) not in here:
+            raise Unproved(f"{reason.claim} assumes {a.name}, which is not assumed here: {text(assumed)}")
+        goal.ledger.used.add(here[canonical(assumed)])
+        spoken |= tm.free(assumed)
+    f: Formula = statement.conclusion
+    if isinstance(f, And):
+        f = cast(Formula, f.args[reason.part])
+    if isinstance(f, Equation) and reason.reverse:
+        f = Equation(f.rhs, f.lhs)
+    params = sorted(ranged_over & (tm.free(f) | fixed.keys()), key=lambda s: s.name)
+    # what the lemma assumes is assumed here of these very indices
+    return as_rules(f, label(reason), reason.at, where, tuple(params), spoken)
+
+
+def discharge(goal: Goal, trace: Trace) -> None:
+    """Every inverse, logarithm and root that was read must exist."""
+    signs = signs_of(goal)
+    for c in trace.conditions.values():
+        if feasible(c.facts) and not signs.holds(c):
+            raise Unproved(f"{c.text} is not known to be {c.kind} here")
+    goal.ledger.used |= signs.used
+
+
+def nonzero_decider(goal: Goal) -> Nonzero:
+    """Decides whether a scalar is known not to be zero; the assumptions that say so are used."""
+    known = signs_of(goal).facts
+
+    def decide(what: Normal, facts: Guards) -> bool:
+        signs = Signs(known, facts, set())
+        held = signs.nonzero(what)
+        goal.ledger.used |= signs.used if held else set()
+        return held
+
+    return decide
+
+
+def signs_of(goal: Goal) -> Signs:
+    facts: list[Fact] = []
+    for a in goal.assumptions:
+        parts = a.formula.args if isinstance(a.formula, And) else (a.formula,)
+        facts += [f for p in parts for f in read_fact(a.name, cast(Formula, p), Reader(goal.facts))]
+    for n, p in enumerate(goal.shown):
+        facts += read_fact(f"part {n + 1}", p, Reader(goal.facts))
+    return Signs(tuple(facts), goal.facts, set())
+
+
+def moved(goal: Goal, at: Mapping[Symbol, Any], title: str) -> Goal:
+    names = {p.name: read(tm.index_expression(v)) for p, v in at.items()}
+    facts = frozenset(g.subs(names) for g in goal.facts)
+    # an outer hypothesis is about the value that `on` had there
+    return replace(goal, formula=substitute(goal.formula, at), facts=facts, title=title, hypothesis=())
