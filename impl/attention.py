@@ -161,7 +161,10 @@ def _cache_shapes(cache: KVCache | None) -> dict[str, tuple[Tensor, str]]:
 
 
 def _append(cache: KVCache | None, k: Tensor, v: Tensor) -> KVCache:
-    return KVCache(k, v) if cache is None else KVCache(torch.cat([cache.k, k], 1), torch.cat([cache.v, v], 1))
+    """The cache with new tokens behind the old, in memory of its own: later writes to k and v do not reach it."""
+    if cache is None:
+        return KVCache(k.clone(), v.clone())
+    return KVCache(torch.cat([cache.k, k], 1), torch.cat([cache.v, v], 1))
 
 
 def _attend(
