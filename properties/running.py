@@ -16,7 +16,6 @@ from .operator import Form, FormRaised, Operator
 from .strategies import SCALES, Case
 from .tensors import DTYPES
 
-
 SEARCH = 50
 """Drawn cases, at least, among which a failure of a corner case is looked for again to be shrunk."""
 

@@ -10,7 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import linalg, signal, special
+from scipy import signal, special
 
 if TYPE_CHECKING:
     from .operator import Instance
@@ -87,8 +87,3 @@ def response(a: Array, b: Array, u: Array, delta: float, start: Array) -> Array:
     held = np.concatenate([u, u[-1:]])
     _, _, states = signal.lsim((a, b.reshape(n, 1), np.eye(n), np.zeros((n, 1))), held, times, X0=start, interp=False)
     return np.asarray(states).reshape(len(u) + 1, n)
-
-
-def expm(a: Array) -> Array:
-    """The matrix exponential."""
-    return linalg.expm(a)

@@ -7,10 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from .. import scipy_truth
 from ..discretization import equilibrium, halved, parts
 from ..operator import Form, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, reference
+
+HELD = 3
+"""How many inputs are held in a row."""
 
 
 def _semigroup(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -53,6 +57,26 @@ def _small_step(operator: Operator, form: Form, case: Case) -> Iterator[Comparis
         yield Comparison("[I + ΔA, ΔB]", found[r], first, left_out + truth.bound[r])
 
 
+def _held_input(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, _ = operator.run(form.function, x)
+    n = found.shape[1]
+    for r in range(len(found)):
+        a, b, delta = parts(x, r)
+        u, start = case.rng(400).standard_normal(HELD), case.rng(401).standard_normal(n)
+        exact = scipy_truth.response(a, b, u, delta, start)
+        state, wide = start, np.zeros(n)
+        for k in range(HELD):
+            local = truth.bound[r, :, :n] @ np.abs(exact[k]) + truth.bound[r, :, n] * np.abs(u[k])
+            state, wide = found[r, :, :n] @ state + found[r, :, n] * u[k], np.abs(truth.output[r, :, :n]) @ wide + local
+        yield Comparison(f"the state after {HELD} held inputs", state, exact[-1], wide * (1 + 2.0**-7))
+
+
+def _real(case: Case) -> Case:
+    """A real case with a step that is not 0, next to whose float32 SciPy's float64 is exact."""
+    return replace(case, dtype="float32", flags=tuple(f for f in case.flags if f not in ("complex", "step-zero")))
+
+
 def _resting(case: Case) -> Case:
     kept = tuple(f for f in case.flags if f != "complex")
     return replace(case, dtype="float64" if case.dtype == "float64" else "float32", flags=(*kept, "equilibrium"))
@@ -67,5 +91,6 @@ LAWS = (
         needs("discretization"),
         _resting,
     ),
+    Law("held-input", "steps with held inputs are the solution of the differential equation", _held_input, needs("semigroup"), _real),
     Law("small-step", "a small step is I + ΔA and ΔB, up to its square", _small_step, needs("discretization")),
 )

@@ -23,10 +23,9 @@ def found():
                 yield operator, form
 
 
-def cases():
-    for operator, form in found():
-        for law in laws():
-            yield pytest.param(law, operator, form, id=f"{operator.name}.{form.name}-{law.name}")
+CASES = [
+    pytest.param(law, operator, form, id=f"{operator.name}.{form.name}-{law.name}") for operator, form in found() for law in laws()
+]
 
 
 def assert_holds(law, operator, form, examples, seed=0):
@@ -38,13 +37,13 @@ def assert_holds(law, operator, form, examples, seed=0):
     assert result.examples > 0 and result.worst_error_over_bound <= 1
 
 
-@pytest.mark.parametrize(("law", "operator", "form"), cases())
+@pytest.mark.parametrize(("law", "operator", "form"), CASES)
 def test_the_law_holds(law, operator, form):
     assert_holds(law, operator, form, EXAMPLES)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("law", "operator", "form"), cases())
+@pytest.mark.parametrize(("law", "operator", "form"), CASES)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_law_holds_on_many_cases(law, operator, form, seed):
     assert_holds(law, operator, form, DEEP, seed)

@@ -1,0 +1,322 @@
+"""Faulty attention: each law must see faults of its kind, at both scales."""
+
+from functools import wraps
+
+import pytest
+import torch
+
+from isoform.impl import attention
+from isoform.properties.columns import operator
+from isoform.properties.laws import laws
+from isoform.properties.operator import Form
+from isoform.properties.running import run_law
+
+LAWS = {law.name: law for law in laws()}
+BASES = {"attention": attention.masked, "full-attention": attention.full}
+
+
+def faulty(change):
+    """Make of change(base, call) a form with the base's own arguments."""
+
+    def plant(base):
+        @wraps(base)
+        def form(q, k, v, **call):
+            return change(base, {"q": q, "k": k, "v": v, **call})
+
+        return form
+
+    plant.__name__ = change.__name__
+    return plant
+
+
+def scores(call, shift=None):
+    """Scores, visibility, and values with heads repeated, of plain attention without any care."""
+    q, k, v = (call[n].double() for n in "qkv")
+    groups = q.shape[2] // k.shape[2]
+    k, v = (x.repeat_interleave(groups, 2) for x in (k, v))
+    scale = q.shape[-1] ** -0.5 if call.get("scale") is None else call["scale"]
+    seen = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool)
+    if shift is not None:
+        seen = seen.tril(shift)
+    if call.get("window_size"):
+        seen = seen.triu(k.shape[1] - q.shape[1] - call["window_size"] + 1)
+    mask = call.get("mask")
+    if mask is not None:
+        seen = seen & (mask[:, None] if mask.ndim == 2 else mask)
+    return torch.einsum("bthd,bshd->bhts", q, k) * scale, seen if seen.ndim == 2 else seen[:, None], v, call["v"].dtype
+
+
+def frontier(base, call):
+    return call["k"].shape[1] - call["q"].shape[1] if base is attention.masked else None
+
+
+def weighed(p, v, dtype):
+    return torch.einsum("bhts,bshv->bthv", p, v).to(dtype)
+
+
+@faulty
+def zeros(base, call):
+    return base(**call) * 0
+
+
+@faulty
+def mean_of_values(base, call):
+    return base(**call | {"q": call["q"] * 0})
+
+
+@faulty
+def a_little_large(base, call):
+    return base(**call) * 1.004
+
+
+@faulty
+def half_precision(base, call):
+    return base(**call | {n: call[n].to(torch.bfloat16).to(call[n].dtype) for n in "qkv"})
+
+
+@faulty
+def scale_forgotten(base, call):
+    return base(**call | {"scale": 1.0 if call.get("scale") is None else 0.5})
+
+
+@faulty
+def last_key_dropped(base, call):
+    seen = torch.ones(call["k"].shape[:2], dtype=torch.bool)
+    seen[:, -1:] = False
+    mask = call.get("mask")
+    return base(**call | {"mask": seen if mask is None else mask & (seen if mask.ndim == 2 else seen[:, None])})
+
+
+@faulty
+def top_left_frontier(base, call):
+    s, seen, v, dtype = scores(call, 0)
+    return weighed(s.masked_fill(~seen, -torch.inf).softmax(-1).nan_to_num(), v, dtype)
+
+
+@faulty
+def sees_the_next_key(base, call):
+    s, seen, v, dtype = scores(call, call["k"].shape[1] - call["q"].shape[1] + 1)
+    return weighed(s.masked_fill(~seen, -torch.inf).softmax(-1).nan_to_num(), v, dtype)
+
+
+@faulty
+def empty_rows_are_means(base, call):
+    s, seen, v, dtype = scores(call, frontier(base, call))
+    return weighed(s.masked_fill(~seen, torch.finfo(s.dtype).min).softmax(-1), v, dtype)
+
+
+@faulty
+def empty_rows_are_nan(base, call):
+    s, seen, v, dtype = scores(call, frontier(base, call))
+    return weighed(s.masked_fill(~seen, -torch.inf).softmax(-1), v, dtype)
+
+
+@faulty
+def no_shift_before_exp(base, call):
+    s, seen, v, dtype = scores(call, frontier(base, call))
+    p = torch.where(seen, s.float().exp(), 0)
+    return weighed((p / p.sum(-1, keepdim=True).clamp(min=1e-30)).double(), v, dtype)
+
+
+@faulty
+def added_to_the_denominator(base, call):
+    s, seen, v, dtype = scores(call, frontier(base, call))
+    p = torch.where(seen, (s - s.max()).exp(), 0)
+    return weighed(p / (p.sum(-1, keepdim=True) + 1e-3), v, dtype)
+
+
+@faulty
+def later_nan_leaks(base, call):
+    later = call["v"].double().sum((1, 2, 3)).view(-1, 1, 1, 1) * 0
+    return base(**call) + later.to(call["v"].dtype)
+
+
+@faulty
+def heads_tiled(base, call):
+    groups = call["q"].shape[2] // call["k"].shape[2]
+    return base(**call | {n: call[n].repeat(1, 1, groups, 1) for n in "kv"})
+
+
+@faulty
+def first_head_only(base, call):
+    return base(**call | {n: call[n][:, :, :1].expand_as(call[n]) for n in "kv"})
+
+
+@faulty
+def heads_in_reverse(base, call):
+    return base(**call | {n: call[n].flip(2) for n in "kv"})
+
+
+@faulty
+def keys_detached(base, call):
+    return base(**call | {"k": call["k"].detach()})
+
+
+@faulty
+def first_value_detached(base, call):
+    v = call["v"]
+    return base(**call | {"v": torch.cat([v[:, :1].detach(), v[:, 1:]], 1)})
+
+
+@faulty
+def weights_detached(base, call):
+    return base(**call | {"q": call["q"].detach(), "k": call["k"].detach()})
+
+
+@faulty
+def queries_scaled_in_place(base, call):
+    o = base(**call)
+    call["q"].mul_(0.5)
+    return o
+
+
+@faulty
+def values_masked_in_place(base, call):
+    o = base(**call)
+    call["v"].zero_()
+    return o
+
+
+@faulty
+def keys_sorted_in_place(base, call):
+    o = base(**call)
+    call["k"].copy_(call["k"].flip(1) * 2)
+    return o
+
+
+@faulty
+def output_in_queries(base, call):
+    o = base(**call)
+    return call["q"].resize_(o.shape).copy_(o) if o.dtype == call["q"].dtype else o
+
+
+@faulty
+def output_in_values(base, call):
+    o = base(**call)
+    return call["v"].resize_(o.shape).copy_(o)
+
+
+@faulty
+def output_in_keys(base, call):
+    o = base(**call)
+    return call["k"].resize_(o.shape).copy_(o)
+
+
+@faulty
+def views_of_values(base, call):
+    return base(**call | {"v": call["v"].view(-1).view(call["v"].shape)})
+
+
+@faulty
+def contiguous_was_assumed(base, call):
+    k = call["k"]
+    stored = k.untyped_storage().nbytes() // k.element_size() - k.storage_offset()
+    return base(**call | {"k": k.as_strided(k.shape, torch.empty(k.shape).stride(), k.storage_offset()) if k.numel() <= stored else k})
+
+
+@faulty
+def queries_by_storage(base, call):
+    q = call["q"]
+    first = torch.empty(0, dtype=q.dtype).set_(q.untyped_storage())[: q.numel()]
+    return base(**call | {"q": first.reshape(q.shape) if first.numel() == q.numel() else q})
+
+
+@faulty
+def neighbours_leak(base, call):
+    o = base(**call)
+    return o + 1e-3 * o.roll(1, 0) * (o.shape[0] > 1)
+
+
+@faulty
+def neighbours_poison(base, call):
+    o = base(**call)
+    return o + 0 * o.sum(0, keepdim=True)
+
+
+@faulty
+def largest_score_of_the_batch(base, call):
+    s, seen, v, dtype = scores(call, frontier(base, call))
+    p = torch.where(seen, (s - s.max()).exp(), 0)
+    total = p.sum(-1, keepdim=True)
+    return weighed(torch.where(total > 0, p / total, 0), v.nan_to_num(), dtype)
+
+
+@faulty
+def empty_crashes(base, call):
+    call["q"][:, 0]
+    return base(**call)
+
+
+@faulty
+def one_row_squeezed(base, call):
+    o = base(**call)
+    return o.squeeze(1) if o.shape[1] == 1 else o
+
+
+@faulty
+def first_row_doubled(base, call):
+    o = base(**call)
+    return torch.cat([o[:, :1] * 2, o[:, 1:]], 1) if o.shape[1] == 1 else o
+
+
+PLANTED = {
+    "form-equals-oracle": (
+        zeros,
+        mean_of_values,
+        last_key_dropped,
+        a_little_large,
+        half_precision,
+        scale_forgotten,
+        empty_rows_are_means,
+        empty_rows_are_nan,
+    ),
+    "scipy-agrees": (zeros, mean_of_values, a_little_large, scale_forgotten),
+    "finite-at-the-edges": (empty_rows_are_means, empty_rows_are_nan, no_shift_before_exp, added_to_the_denominator),
+    "group-map": (heads_tiled, first_head_only, heads_in_reverse),
+    "gradient-of-inputs": (keys_detached, first_value_detached, weights_detached),
+    "arguments-untouched": (queries_scaled_in_place, values_masked_in_place, keys_sorted_in_place),
+    "results-own-memory": (output_in_queries, output_in_values, output_in_keys),
+    "layout": (views_of_values, contiguous_was_assumed, queries_by_storage),
+    "batch-company": (neighbours_leak, neighbours_poison, largest_score_of_the_batch),
+}
+CAUSAL = {
+    "form-equals-oracle": (top_left_frontier, sees_the_next_key),
+    "prefix-invariance": (sees_the_next_key, later_nan_leaks, top_left_frontier),
+    "split-and-resume": (top_left_frontier, sees_the_next_key, empty_crashes),
+    "empty-and-single": (empty_crashes, one_row_squeezed, first_row_doubled),
+}
+PAIRS = [("attention", law, f) for law, fs in (*PLANTED.items(), *CAUSAL.items()) for f in fs]
+PAIRS += [("full-attention", law, f) for law, fs in PLANTED.items() for f in fs]
+
+
+def checked(law, name, form, scale, examples=12):
+    return run_law(LAWS[law], operator(name), form, examples=examples, seed=0, scales=(scale,), minimise=False)
+
+
+@pytest.mark.parametrize("scale", ["small", "large"])
+@pytest.mark.parametrize(("name", "law", "plant"), [pytest.param(*p, id=f"{p[0]}-{p[1]}-{p[2].__name__}") for p in PAIRS])
+def test_a_faulty_form_is_caught(name, law, plant, scale):
+    result = checked(law, name, Form(plant.__name__, plant(BASES[name])), scale)
+    assert result.verdict == "violated", result
+    assert result.worst_error_over_bound > 1 and result.witness is not None
+
+
+def forgets_the_cache(q, k, v, cache=None, scale=None):
+    return attention.step(q, k, v, None, scale)
+
+
+def drops_the_oldest_key(q, k, v, cache=None, scale=None):
+    o, new = attention.step(q, k, v, cache, scale)
+    return o, attention.KVCache(new.k[:, 1:], new.v[:, 1:]) if new.k.shape[1] > 2 else new
+
+
+def does_not_see_itself(q, k, v, cache=None, scale=None):
+    _, new = attention.step(q, k, v, cache, scale)
+    before = new if cache is None else cache
+    return attention.masked(q.unsqueeze(1), before.k, before.v, scale).squeeze(1), new
+
+
+@pytest.mark.parametrize("scale", ["small", "large"])
+@pytest.mark.parametrize("step", [forgets_the_cache, drops_the_oldest_key, does_not_see_itself])
+def test_a_faulty_step_is_caught(step, scale):
+    assert checked("step-equals-whole", "attention", Form("masked", attention.masked, step), scale).verdict == "violated"

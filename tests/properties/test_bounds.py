@@ -1,0 +1,103 @@
+"""Bounds: correct forms far below them, faults far above, and no wider than the analysis asks for."""
+
+import numpy as np
+import pytest
+
+from isoform.properties import bounds
+from isoform.properties.columns import operator, operators
+from isoform.properties.laws.table import BLIND
+from isoform.properties.strategies import Case
+from isoform.properties.tensors import precision
+
+SINGLE = precision("float32")
+
+
+def memory_case(name, t, scale="large", chunk=16, k=8, dtype="float32", flags=("start",)):
+    shape = (("b", 1), ("t", t), ("h", 1), ("groups", 1), ("k", k), ("v", k), ("chunk", chunk))
+    return Case(name, shape, 0, dtype, scale, flags)
+
+
+def sharpness(name, case):
+    o = operator(name)
+    r = o.refer(o.draw(case))
+    return r.sharp.max() / np.abs(r.output).max()
+
+
+def test_gamma_is_a_count_of_roundings():
+    assert bounds.gamma(3, 1e-3) == pytest.approx(3e-3 / (1 - 3e-3))
+    assert bounds.gamma(0, 0.5) == 0
+    assert bounds.gamma(2, 0.5) == np.inf
+
+
+@pytest.mark.parametrize("name", ["linear-attention", "delta-rule"])
+@pytest.mark.parametrize("scale", ["small", "large"])
+def test_bounds_are_sharp_at_64_tokens(name, scale):
+    assert sharpness(name, memory_case(name, 64, scale)) < BLIND / 2
+
+
+@pytest.mark.parametrize("name", ["linear-attention", "delta-rule"])
+def test_bounds_scale_with_the_inputs(name):
+    """Relative bounds of small and large inputs are the same up to the error floor."""
+    small, large = (sharpness(name, memory_case(name, 32, scale, flags=())) for scale in ("small", "large"))
+    assert small == pytest.approx(large, rel=1e-3)
+
+
+def test_the_delta_rule_is_not_bounded_by_a_product_of_absolute_values():
+    """That product is some 3·10⁸ times the output at 64 tokens; the bound is not."""
+    o = operator("delta-rule")
+    case = memory_case("delta-rule", 64, k=16, flags=("start", "beta-one"))
+    x = o.draw(case)
+    k, beta = x.inputs["k"][0, :, 0], x.inputs["beta"][0, :, 0]
+    product = np.eye(16)
+    for t in range(64):
+        product = (np.eye(16) + beta[t] * np.outer(np.abs(k[t]), np.abs(k[t]))) @ product
+    assert product.max() > 1e6
+    assert sharpness("delta-rule", case) < BLIND
+
+
+def test_exact_transitions_are_multiplied_before_the_absolute_value():
+    """A step that annihilates its error hands none of it on."""
+    q = np.ones((2, 1))
+    states = np.array([[[0.0]], [[1.0]], [[1.0]]])
+    local = np.array([[[0.0]], [[1.0]], [[0.0]]])
+    kept = bounds.carried(q, states, local, 0.0, lambda w, t: w, SINGLE)
+    lost = bounds.carried(q, states, local, 0.0, lambda w, t: 0 * w, SINGLE)
+    assert kept.output[1, 0] == pytest.approx(bounds.SECOND_ORDER) and lost.output[1, 0] < 1e-30
+    assert kept.states[2, 0, 0] == pytest.approx(bounds.SECOND_ORDER) and lost.states[2, 0, 0] < 1e-30
+    assert kept.output[0, 0] == lost.output[0, 0] == pytest.approx(bounds.SECOND_ORDER)
+
+
+def test_carried_errors_of_the_identity_add_up():
+    rng = np.random.default_rng(0)
+    q, local = rng.standard_normal((5, 3)), rng.random((6, 3, 2))
+    found = bounds.carried(q, np.zeros((6, 3, 2)), local, 0.0, lambda w, t: w, SINGLE)
+    sums = local.cumsum(0)
+    np.testing.assert_allclose(found.output, bounds.SECOND_ORDER * np.einsum("tk,tkv->tv", np.abs(q), sums[1:]), rtol=1e-12)
+    np.testing.assert_allclose(found.states, bounds.SECOND_ORDER * sums, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_short_outputs_cost_one_rounding_to_their_dtype(dtype):
+    o = operator("linear-attention")
+    x = o.draw(memory_case("linear-attention", 8, dtype=dtype))
+    r = o.refer(x)
+    eps = {"bfloat16": 2.0**-7, "float16": 2.0**-10}[dtype]
+    assert (r.bound >= eps * np.abs(r.output)).all() and (r.sharp < r.bound).all()
+    assert r.sharp.max() < 1e-3 * np.abs(r.output).max()
+
+
+def test_empty_rows_have_no_margin():
+    o = operator("attention")
+    x = o.draw(Case("attention", (("b", 1), ("t", 4), ("h", 1), ("groups", 1), ("d", 2), ("v", 2)), 0, "float32", "large", ("mask",)))
+    r = o.refer(x)
+    empty = ~x.inputs["mask"][0].any(-1) | (np.arange(4) % 3 == 0)
+    assert (r.output[0, empty] == 0).all() and (r.bound[0, empty] == 0).all()
+
+
+@pytest.mark.parametrize("rule", ["zoh", "bilinear", "euler"])
+def test_a_diagonal_rule_has_no_margin_off_its_diagonal(rule):
+    (o,) = [x for x in operators("discretization") if x.name == rule]
+    r = o.refer(o.draw(Case(rule, (("b", 1), ("n", 3)), 0, "float32", "large", ("diagonal",))))
+    off = ~np.eye(3, 4, dtype=bool)
+    off[:, 3] = False
+    assert (r.bound[0][off] == 0).all() and (r.output[0][off] == 0).all()

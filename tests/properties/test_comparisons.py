@@ -1,0 +1,51 @@
+"""What counts as equal: nothing that could hide a fault."""
+
+import numpy as np
+import pytest
+
+from isoform.properties.laws import Comparison
+
+ONE = np.ones(3)
+
+
+def comparison(found, truth=ONE, bound=1e-6 * ONE, sharp=None):
+    return Comparison("x", np.asarray(found), np.asarray(truth), np.asarray(bound), sharp)
+
+
+def test_error_is_relative_to_the_bound():
+    c = comparison([1, 1 + 2e-6, 1 - 5e-7])
+    assert c.worst == pytest.approx(2.0)
+    assert c.first_bad() == (1,)
+
+
+@pytest.mark.parametrize("found", [[1, np.nan, 1], [1, np.inf, 1], [1, 1], [[1, 1, 1]], [], 1.0])
+def test_nan_infinity_and_other_shapes_fail(found):
+    assert comparison(found).worst == np.inf
+
+
+@pytest.mark.parametrize("bound", [0.0, np.nan])
+def test_without_a_bound_only_the_same_value_passes(bound):
+    assert comparison([1, 1, 1], bound=bound * ONE).worst == 0
+    assert comparison([1, 1, 1 + 1e-16 * 3], bound=bound * ONE).worst == np.inf
+
+
+def test_nan_is_right_where_it_is_the_truth():
+    assert comparison([1, np.nan, 1], truth=[1, np.nan, 1]).worst == 0
+    assert comparison([1, 1, 1], truth=[1, np.nan, 1]).worst == np.inf
+
+
+def test_complex_numbers_are_compared_whole():
+    assert comparison([1, 1, 1 + 1e-5j]).worst == pytest.approx(10)
+
+
+def test_a_wide_bound_is_blind():
+    assert not comparison(ONE, bound=ONE * 2.0**-8).blind
+    assert comparison(ONE, bound=ONE * 2.0**-7).blind
+    assert comparison(ONE, bound=np.array([0, 0, 2.0**-7])).blind
+    assert not comparison(ONE, bound=ONE, sharp=ONE * 2.0**-9).blind
+
+
+def test_nothing_to_see_is_vacuous():
+    assert comparison(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3))).vacuous
+    assert comparison(0 * ONE, 0 * ONE).vacuous
+    assert not comparison(ONE).vacuous
