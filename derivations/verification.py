@@ -44,7 +44,9 @@ def _proved(id: str) -> Proof:
 
 def _lemma(id: str) -> Statement:
     try:
-        _proved(id)
+        proof = _proved(id)
+        if proof.scope != "all sizes":
+            raise Unproved(f"it is proved for {proof.scope} only")
         return claim(id).statement
     except UnknownClaim:
         raise Unproved(f"there is no claim {id} to use as a lemma") from None

@@ -7,6 +7,7 @@ from typing import cast
 
 from . import scripts as sc
 from . import terms as tm
+from .affine import implied, read
 from .goals import Goal, assume, discharge, equation_of, moved, show_equal
 from .normal import Reader
 from .proof import Unproved
@@ -36,7 +37,9 @@ def at_sizes(goal: Goal, script: sc.Sizes) -> None:
         raise Unproved("a proof at stated sizes needs a size, and values for it")
     if any(set(v) - {0} != set(range(1, max(v) + 1)) for v in script.sizes.values()):
         raise Unproved("the stated sizes are all sizes up to a largest one")
-    for sizes in product(*script.sizes.values()):
+    # size 0 is a size too, where the conditions allow it
+    smallest = [1 if implied(goal.facts, read(size) - 1) else 0 for size in script.sizes]
+    for sizes in product(*[sorted({n, *v}) for n, v in zip(smallest, script.sizes.values(), strict=True)]):
         at = dict(zip(script.sizes, sizes, strict=True))
         if min(sizes) < 0 or any(s in tm.free(a.formula) for a in goal.assumptions for s in at):
             raise Unproved(f"the sizes {at} are negative, or an assumption speaks of them")
@@ -45,7 +48,8 @@ def at_sizes(goal: Goal, script: sc.Sizes) -> None:
         for r, row in enumerate(left):
             for c, entry in enumerate(row):
                 show_equal(moved(goal, at, title), entry, right[r][c], script.by, title)
-    goal.ledger.largest = max(goal.ledger.largest or 0, *[n for v in script.sizes.values() for n in v])
+    reached = [max(v) for v in script.sizes.values()]
+    goal.ledger.largest = min(reached if goal.ledger.largest is None else [*reached, goal.ledger.largest])
 
 
 def unique_inverse(goal: Goal, script: sc.UniqueInverse) -> None:

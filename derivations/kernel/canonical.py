@@ -243,7 +243,7 @@ def unit_of(word: tuple[Atom, ...]) -> Poly:
 def body_at(a: Atom, at: Affine) -> Poly:
     """The factor of an ordered product at an index."""
     body = a.args[0]
-    return [(m.subs({body.bound[0]: at}), c) for m, c in body.monos]
+    return [(m.apart().subs({body.bound[0]: at}), c) for m, c in body.monos]
 
 
 def _open_products(m: Mono, facts: Guards) -> Poly | None:

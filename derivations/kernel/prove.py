@@ -23,7 +23,7 @@ from .formulas import (
     Statement,
 )
 from .goals import Goal, Ledger, Library, as_rules, chain, direct, equation_of, moved, unfolding
-from .language import clean, parts_of
+from .language import SUPPOSED, clean, parts_of
 from .normal import Rule, conditions_of
 from .order import contradiction, exists, sign
 from .printing import text
@@ -77,6 +77,8 @@ def well_formed(statement: Statement) -> None:
     names = [a.name for a in statement.assumptions]
     if len(set(names)) != len(names):
         raise Unproved(f"two assumptions have one name: {names}")
+    if kept := [n for n in names if SUPPOSED.fullmatch(n)]:
+        raise Unproved(f"the names {kept} are reserved for what a proof supposes or has shown")
     if is_trivial(statement.conclusion):
         raise Unproved(f"trivial: both sides of {text(statement.conclusion)} are the same term")
 

@@ -34,9 +34,9 @@ def entries_of(x: Term) -> Grid:
         case tm.Trace():
             g = entries_of(args[0])
             return [[tm.Add(tm.Num(0), *[g[k][k] for k in range(len(g))])]]
-        case tm.Power() if rows > 1 and x.args[1].is_Integer and x.args[1] >= 0:  # type: ignore[operator]
+        case tm.Power() if rows != 1 and x.args[1].is_Integer and x.args[1] >= 0:  # type: ignore[operator]
             return entries_of(tm.Mul(tm.Eye(rows), *[args[0]] * int(x.args[1])))  # type: ignore[call-overload]
-        case tm.Eye() if rows > 1:
+        case tm.Eye() if rows != 1:
             return [[tm.Num(int(r == c)) for c in range(cols)] for r in range(rows)]
         case tm.Zero():
             return [[tm.Num(0) for _ in range(cols)] for _ in range(rows)]

@@ -203,10 +203,9 @@ def _lives_with(p: Poly, d: Atom, facts: Guards, nonzero: Nonzero) -> bool:
     """
     own = [m for m, _ in p if any(a == d for a, _ in m.scalars)]
     wide = [m.guards for m in own if not m.binders]
-    return all(
-        m in own or any(all(implied(facts | m.guards, g) for g in gs) for gs in wide) or nonzero(d.args[0], facts | m.guards)
-        for m, _ in p
-    )
+    # the bound names of a monomial are not those inside the denominator
+    others = [facts | m.apart().guards for m, _ in p if m not in own]
+    return all(any(all(implied(f, g) for g in gs) for gs in wide) or nonzero(d.args[0], f) for f in others)
 
 
 def _clearable(m: Mono, a: Atom, e: Affine) -> bool:
