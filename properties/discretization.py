@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,20 @@ from .tensors import Precision, precision, rounded, tensors_in, values
 Array = np.ndarray[Any, Any]
 PairBound = Callable[[Array, Array, Array, Precision], Array]
 """(ΔA, ΔB, true [Ā, B̄], precision) to the bounds of [Ā, B̄]."""
+
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Where a derivative is taken: ΔA, ΔB, the true [Ā, B̄], the changes of ΔA and ΔB, and |weights|."""
+
+    z: Array
+    drive: Array
+    truth: Array
+    dz: Array
+    ddrive: Array
+    weights: Array
+
 
 INPUTS = (Input("A", "b n n|b n", "any; (n) if diagonal"), Input("B", "b n"), Input("delta", "b", "delta >= 0"))
 SHAPES = ("zero", "singular", "defective", "nilpotent", "stiff", "skew")
@@ -106,6 +120,14 @@ def pole_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
     return np.array([[gamma(6, p.unit) * (1 + np.abs(z[0, 0])) * growth, gamma(9, p.unit) * of_b]]) + p.tiny
 
 
+def largest_growth(w: Array) -> float:
+    """The largest product of the norms of e^{aW}, e^{bW}, e^{cW} with a + b + c <= 1."""
+    norms = np.array([np.linalg.norm(linalg.expm(w * m / HUMP), np.inf) for m in range(HUMP + 1)])
+    m = np.arange(HUMP + 1)
+    total = m[:, None, None] + m[None, :, None] + m[None, None, :]
+    return float((norms[:, None, None] * norms[None, :, None] * norms[None, None, :])[total <= HUMP].max())
+
+
 def hold_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
     """Zero-order hold by one exponential of the block W = [[ΔA, ΔB / s], [0, 0]], s the size of ΔB.
 
@@ -117,13 +139,47 @@ def hold_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
     size = float(np.abs(drive).max()) or 1.0
     w = np.zeros((n + 1, n + 1), truth.dtype)
     w[:n, :n], w[:n, n] = z, drive / size
-    norms = np.array([np.linalg.norm(linalg.expm(w * m / HUMP), np.inf) for m in range(HUMP + 1)])
-    m = np.arange(HUMP + 1)
-    total = m[:, None, None] + m[None, :, None] + m[None, None, :]
-    hump = (norms[:, None, None] * norms[None, :, None] * norms[None, None, :])[total <= HUMP].max()
+    hump = largest_growth(w)
     scale = np.ones(n + 1)
     scale[n] = size
     return gamma((n + 8) * (4 * float(np.linalg.norm(w, np.inf)) + 4), p.unit) * hump * np.tile(scale, (n, 1)) + p.tiny
+
+
+def pole_slope(at: Slope, p: Precision) -> float:
+    """Of one pole: e^z dz, φ₁ dB and φ₁' B dz, where |φ₁'| <= max(1, |e^z|); an error in z costs |z| more."""
+    (z,), (drive,), (dz,), (dd,) = (np.abs(x).ravel() for x in (at.z, at.drive, at.dz, at.ddrive))
+    growth = max(1.0, float(np.exp(at.z[0, 0])))
+    terms = at.weights @ np.array([growth * dz, growth * (dd + drive * dz)])
+    return float(gamma(24, p.unit) * (1 + z) * terms[0])
+
+
+def hold_slope(at: Slope, p: Precision) -> float:
+    """By one exponential of [[W, G], [0, W]] with the weights G, as backward passes have it: as `hold_bound`, for it."""
+    n = len(at.drive)
+    size = float(np.abs(at.drive).max()) or 1.0
+    w, dw = np.zeros((2, n + 1, n + 1))
+    w[:n, :n], w[:n, n], dw[:n, :n], dw[:n, n] = at.z, at.drive / size, at.dz, at.ddrive / size
+    pull = float(at.weights[:, :n].sum() + size * at.weights[:, n].sum())
+    norm = float(np.linalg.norm(w, np.inf))
+    hump = largest_growth(w)
+    count = (2 * n + 16) * (4 * (norm + pull) + 4)
+    return gamma(count, p.unit) * hump**2 * (1 + hump * pull) * pull * float(np.linalg.norm(dw, np.inf))
+
+
+def euler_slope(at: Slope, p: Precision) -> float:
+    """Of ΔA and ΔB: sums of products."""
+    n = len(at.drive)
+    return gamma(n * n + 8, p.unit) * float((at.weights * np.hstack([np.abs(at.dz), np.abs(at.ddrive)[:, None]])).sum())
+
+
+def bilinear_slope(at: Slope, p: Precision) -> float:
+    """Of M⁻¹ R: M⁻¹ (dR + dz/2 X), where each use of M⁻¹ is off by its condition |M⁻¹||M|."""
+    n = len(at.drive)
+    m = np.eye(n) - at.z / 2
+    inverse = np.abs(np.linalg.inv(m))
+    right = np.hstack([np.abs(at.dz) / 2, np.abs(at.ddrive)[:, None]]) + np.abs(at.dz) / 2 @ np.abs(at.truth)
+    condition = float(np.linalg.norm(inverse @ np.abs(m), np.inf)) * n
+    return gamma((16 * n + 32) * (1 + 2 * condition), p.unit) * float((at.weights * (inverse @ right)).sum())
 
 
 def euler_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
@@ -146,6 +202,37 @@ def bilinear_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
     return formed + solved + p.tiny
 
 
+@dataclass(frozen=True)
+class Numerics:
+    """What a rule needs beside its declaration: bounds of values and derivatives, of a matrix and of a pole, and SciPy's version."""
+
+    bound: PairBound
+    pole: PairBound
+    slope: Callable[[Slope, Precision], float]
+    pole_slope: Callable[[Slope, Precision], float]
+    rule: Callable[[Array, Array, float], tuple[Array, Array]]
+    capabilities: tuple[str, ...] = ()
+
+
+def derive(x: Instance, declaration: Any, numerics: Numerics, toward: Mapping[str, Array], weights: Array) -> tuple[float, float]:
+    """The derivative of Σ weights · [Ā, B̄] in a direction, and its bound; a diagonal rule pole by pole."""
+    moves = replace(x, inputs={**x.inputs, **toward})
+    p = precision(x.dtype)
+    value = size = 0.0
+    for row in range(len(x.inputs["B"])):
+        (a, b, delta), (da, db, dd) = parts(x, row), parts(moves, row)
+        diagonal = "diagonal" in x.options
+        for i in [np.array([i]) for i in range(len(b))] if diagonal else [np.arange(len(b))]:
+            here, there = (a[np.ix_(i, i)], b[i], delta), (da[np.ix_(i, i)], db[i], dd)
+            w = weights[row][np.ix_(i, [*i, len(b)])]
+            value += float((w * oracle.pair_slope(declaration, here, there)).sum())
+            truth = oracle.pair(declaration, *here)
+            change = dd * here[0] + delta * there[0], dd * here[1] + delta * there[1]
+            at = Slope(delta * here[0], delta * here[1], truth, *change, np.abs(w))
+            size += (numerics.pole_slope if diagonal else numerics.slope)(at, p)
+    return value, size + p.tiny
+
+
 @dataclass(frozen=True, eq=False)
 class Rule(Operator):
     """A discretisation rule: its two results are compared as one block row."""
@@ -163,6 +250,11 @@ class Rule(Operator):
         if a.shape[:-1] != b.shape:
             raise FormRaised(f"returned Ā of shape {a.shape} and B̄ of shape {b.shape}")
         return np.concatenate([a, b[..., None]], -1), None
+
+    def weighed(self, out: Any, state: Any, weights: Array, final: Array | None) -> list[tuple[Any, Array]]:
+        """Ā and B̄ beside their columns of the weights."""
+        square = weights[..., :-1]
+        return [(out, square if out.ndim == square.ndim else np.einsum("bii->bi", square)), (state, weights[..., -1])]
 
 
 def independent(x: Instance, rule: Callable[[Array, Array, float], tuple[Array, Array]]) -> Array:
@@ -201,16 +293,6 @@ def corners(name: str) -> Iterator[Case]:
         yield Case(name, (("b", 2), ("n", n)), seed, dtype, scale, flags)
 
 
-@dataclass(frozen=True)
-class Numerics:
-    """What a rule needs beside its declaration: its bounds, of a matrix and of a pole, and SciPy's version."""
-
-    bound: PairBound
-    pole: PairBound
-    rule: Callable[[Array, Array, float], tuple[Array, Array]]
-    capabilities: tuple[str, ...] = ()
-
-
 def operator(declaration: Any, numerics: Numerics) -> Operator:
     """One rule."""
     structure = strategies.flags(("diagonal",), SHAPES, ("complex",), STEPS)
@@ -220,11 +302,12 @@ def operator(declaration: Any, numerics: Numerics) -> Operator:
         declaration=declaration,
         inputs=INPUTS,
         state_axes="",
-        capabilities=frozenset({"discretization", "batch", *numerics.capabilities}),
+        capabilities=frozenset({"discretization", "batch", "gradient", *numerics.capabilities}),
         cases=strategies.cases(name, SHAPE, structure),
         corners=lambda: tuple(corners(name)),
         draw=draw,
         refer=lambda x: refer(x, declaration, numerics.bound, numerics.pole),
+        derive=lambda x, toward, push, weights, final: derive(x, declaration, numerics, toward, weights),
         independent=lambda x: independent(x, numerics.rule),
     )
 
@@ -234,9 +317,13 @@ def halved(x: Instance) -> Instance:
     return replace(x, inputs={**x.inputs, "delta": x.inputs["delta"] / 2})
 
 
+def _gbt(alpha: float) -> Callable[[Array, Array, float], tuple[Array, Array]]:
+    return lambda a, b, delta: scipy_truth.gbt(a, b, delta, alpha)
+
+
 RULES = {
-    "zoh": Numerics(hold_bound, pole_bound, scipy_truth.hold, ("semigroup",)),
-    "bilinear": Numerics(bilinear_bound, bilinear_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.5)),
-    "euler": Numerics(euler_bound, euler_bound, lambda a, b, delta: scipy_truth.gbt(a, b, delta, 0.0)),
+    "zoh": Numerics(hold_bound, pole_bound, hold_slope, pole_slope, scipy_truth.hold, ("semigroup",)),
+    "bilinear": Numerics(bilinear_bound, bilinear_bound, bilinear_slope, bilinear_slope, _gbt(0.5)),
+    "euler": Numerics(euler_bound, euler_bound, euler_slope, euler_slope, _gbt(0.0)),
 }
 OPERATORS = tuple(operator(d, RULES[d.operator]) for d in DECLARATIONS)

@@ -181,6 +181,11 @@ class Operator:
         out, state = self.call(function, x, layout, **more)
         return values(out), values(state)
 
+    def weighed(self, out: Any, state: Any, weights: Array, final: Array | None) -> list[tuple[Any, Array]]:
+        """The results of a call beside the weights with which they enter a loss, those of weight 0 left out."""
+        pairs = [(out, weights)] if np.any(weights) else []
+        return pairs + ([(state, final)] if final is not None and np.any(final) else [])
+
     def steps(self, x: Instance) -> bool:
         """Whether a step form can compute this instance."""
         return True

@@ -107,11 +107,18 @@ def _complex(x: Any, shape: tuple[int, ...]) -> Array:
     return np.array(numbers, dtype=kind).reshape(shape)
 
 
-def pair(declaration: Declaration, a: Array, b: Array, delta: float) -> Array:
-    """[Ā, B̄] (N, N + 1) of a discretisation rule, in balls of 256 bits."""
+def pair(declaration: Declaration, a: Array, b: Array, delta: complex) -> Array:
+    """[Ā, B̄] (N, N + 1) of a discretisation rule, in balls of 512 bits."""
     n = len(b)
-    given = {"A": a, "B": b.reshape(n, 1), "delta": np.float64(delta)}
-    out, _ = oracle(declaration, given, length=1, system="arb", prec=256)
+    given = {"A": a, "B": b.reshape(n, 1), "delta": np.asarray(delta)}
+    out, _ = oracle(declaration, given, length=1, system="arb", prec=512)
     entries = [complex(e) for e in np.asarray(out).ravel().tolist()]
     found = np.array(entries).reshape(n, n + 1)
-    return found if np.iscomplexobj(a) or np.iscomplexobj(b) else found.real
+    return found if any(np.iscomplexobj(x) for x in (a, b, delta)) else found.real
+
+
+def pair_slope(declaration: Declaration, at: tuple[Array, Array, float], toward: tuple[Array, Array, float]) -> Array:
+    """The derivative of `pair`, real, in a direction; ``at`` and ``toward`` are (A, B, Δ)."""
+    step = 2.0**-200
+    a, b, delta = (np.asarray(x) + 1j * step * np.asarray(d) for x, d in zip(at, toward, strict=True))
+    return pair(declaration, a, b, complex(delta)).imag / step

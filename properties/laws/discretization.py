@@ -63,7 +63,7 @@ def _held_input(operator: Operator, form: Form, case: Case) -> Iterator[Comparis
     n = found.shape[1]
     for r in range(len(found)):
         a, b, delta = parts(x, r)
-        u, start = case.rng(400).standard_normal(HELD), case.rng(401).standard_normal(n)
+        u, start = case.rng(400).standard_normal(HELD), case.rng(401).standard_normal(n) * delta * float(np.abs(b).max())
         exact = scipy_truth.response(a, b, u, delta, start)
         state, wide = start, np.zeros(n)
         for k in range(HELD):

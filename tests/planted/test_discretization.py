@@ -170,6 +170,43 @@ def drive_of_the_other_sign(base, A, B, delta, diagonal):
     return a, -b
 
 
+class Louder(torch.autograd.Function):
+    """The identity, with a gradient that is 0.4 % too large."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 1.004
+
+
+@faulty
+def matrix_detached(base, A, B, delta, diagonal):
+    return base(A.detach(), B, delta, diagonal)
+
+
+@faulty
+def step_detached(base, A, B, delta, diagonal):
+    return base(A, B, delta.detach(), diagonal)
+
+
+@faulty
+def gradient_a_little_large(base, A, B, delta, diagonal):
+    return base(Louder.apply(A), Louder.apply(B), delta, diagonal)
+
+
+@faulty
+def nan_behind_where(base, A, B, delta, diagonal):
+    """Right values, but the gradient of the branch not taken is NaN at a pole of 0."""
+    a, b = base(A, B, delta, diagonal)
+    if not diagonal:
+        return a, b
+    z = A * delta[:, None]
+    return a, torch.where(z == 0, 1, torch.expm1(z) / z) * B * delta[:, None]
+
+
 PLANTED = {
     "form-equals-oracle": (
         zeros,
@@ -184,6 +221,7 @@ PLANTED = {
     "scipy-agrees": (zeros, a_little_large, drive_not_held, another_rule),
     "equilibrium-stays": (a_little_large, drive_not_held, drive_of_the_other_sign),
     "small-step": (step_doubled, zeros, drive_of_the_other_sign),
+    "gradient-of-inputs": (matrix_detached, step_detached, gradient_a_little_large),
     "arguments-untouched": (drive_overwritten, matrix_scaled_in_place, step_zeroed_in_place),
     "results-own-memory": (drive_overwritten, result_in_the_matrix, nothing_copied),
     "layout": (strides_misread, drive_misread, views_of_arguments),
@@ -191,6 +229,7 @@ PLANTED = {
 }
 HOLD = {
     "form-equals-oracle": (naive_formula,),
+    "gradient-of-inputs": (nan_behind_where,),
     "held-input": (another_rule, drive_not_held, a_little_large, drive_a_little_large),
     "semigroup": (another_rule, drive_not_held, a_little_large, naive_formula),
 }
