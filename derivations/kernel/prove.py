@@ -34,10 +34,10 @@ from .terms import substitute
 
 def prove(statement: Statement, script: sc.Script, library: Library) -> Proof:
     """Run a script on a statement. Raises Unproved where an obligation stays open."""
-    well_formed(statement)
-    for part in parts_of(script):
-        clean(part)
     try:
+        well_formed(statement)
+        for part in parts_of(script):
+            clean(part)
         return _proof(statement, script, library)
     except RecursionError:
         raise Unproved("the terms are nested too deeply") from None
