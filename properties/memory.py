@@ -23,7 +23,7 @@ HeadBound = Callable[[Head, Array, Precision, int], Bounds]
 
 QKV = (Input("q", "b t h k"), Input("k", "b t h k"), Input("v", "b t hv v"))
 KEYS = ("duplicate-keys", "orthonormal-keys", "constant", "zero", "dyadic")
-CAPABILITIES = frozenset({"dyadic", "causal", "state", "packing", "groups", "gradient", "sequence", "quarantine", "edges", "batch"})
+CAPABILITIES = frozenset({"dyadic", "long", "causal", "state", "packing", "groups", "gradient", "sequence", "quarantine", "edges", "batch"})
 
 
 def memory_operator(

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from .laws.table import Comparison, Law, LawResult, Witness
 from .operator import Form, FormRaised, Operator
 from .strategies import SCALES, Case
-from .tensors import DTYPES
+from .tensors import DTYPES, one_thread
 
 SEARCH = 50
 """Drawn cases, at least, among which a failure of a corner case is looked for again to be shrunk."""
@@ -33,6 +33,7 @@ class _Tally:
     sharp: int = 0
     worst: float = 0.0
     bad: dict[str, tuple[Case, Comparison]] = field(default_factory=dict)
+    passed: set[Case] = field(default_factory=set)
 
     def add(self, case: Case, comparisons: Iterable[Comparison]) -> None:
         """Count the comparisons of a case. Raises Broken at the first that fails."""
@@ -79,10 +80,15 @@ def run_law(
 
     def once(case: Case) -> None:
         case = _chunked(law.prepare(case), form)
+        if case in tally.passed:
+            return
         try:
-            tally.add(case, list(law.check(operator, form, case)))
+            with one_thread():
+                comparisons = list(law.check(operator, form, case))
+            tally.add(case, comparisons)
         except FormRaised as error:
             tally.add(case, (crash(str(error)),))
+        tally.passed.add(case)
 
     drawn = math.ceil(examples * law.weight)
     try:

@@ -222,7 +222,7 @@ def corners() -> Iterator[Case]:
         (8, 3, LARGE, "float32", ("start", "unit-poles", "diagonal")),
         (13, 2, SMALL, "float32", ("start", "defective", "no-feedthrough")),
         (12, 4, LARGE, "float32", ("complex",)),
-        (133, 2, LARGE, "float32", ("start", "near-one")),
+        (67, 2, LARGE, "float32", ("start", "near-one")),
         (10, 3, LARGE, "float32", ("nilpotent",)),
         (9, 3, SMALL, "float64", ("stiff", "start")),
         (9, 3, LARGE, "bfloat16", ("start",)),

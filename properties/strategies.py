@@ -86,7 +86,7 @@ dtypes = st.sampled_from(DTYPES)
 
 def sizes(**axes: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[tuple[str, int], ...]]:
     """Sizes by axis name."""
-    return st.fixed_dictionaries(axes).map(lambda d: tuple(d.items()))
+    return st.fixed_dictionaries(axes).map(lambda d: tuple((name, d[name]) for name in axes))
 
 
 def flags(*groups: Sequence[str]) -> st.SearchStrategy[tuple[str, ...]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +114,17 @@ def gradients(
         return {name: np.zeros_like(x) for name, x in inputs.items()}
     found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     return {n: np.zeros_like(inputs[n]) if g is None else array(g) for n, g in zip(leaves, found, strict=True)}
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Small tensors on one thread: sharing them out takes longer than computing them, most of all beside other processes."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def tensors_in(x: Any) -> list[Tensor]:

@@ -11,6 +11,9 @@ from ..operator import Form, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
 
+LONG = 513
+"""Tokens of a long sequence: not a whole number of chunks."""
+
 
 def _form_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
@@ -44,6 +47,20 @@ def _independent(operator: Operator, form: Form, case: Case) -> Iterator[Compari
     yield Comparison("the declaration beside SciPy", truth.output, other, truth.bound, truth.sharp)
 
 
+def _long_sequence(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, state = operator.run(form.function, x)
+    yield outputs("output", found, truth)
+    if truth.states is not None and state is not None:
+        yield state_after("final state", state, truth, LONG)
+
+
+def _long(case: Case) -> Case:
+    """One case per scale, whatever was drawn: many tokens of one small head."""
+    small = case.resized(b=1, t=LONG, h=1, groups=1, k=4, v=2, chunk=16)
+    return replace(small, seed=0, dtype="float32", flags=("start",))
+
+
 def _has_independent(operator: Operator, form: Form) -> str:
     return "" if operator.independent is not None else f"SciPy has no {operator.name}"
 
@@ -62,6 +79,7 @@ def _dyadic(case: Case) -> Case:
 LAWS = (
     Law("form-equals-oracle", "the outputs are those of the declaration", _form_is_oracle),
     Law("state-equals-oracle", "the state handed out is that of the declaration after exactly n tokens", _state_is_oracle, needs_state),
+    Law("long-sequence", "errors do not pile up over many tokens", _long_sequence, needs("long"), _long),
     Law("scipy-agrees", "the outputs are those of SciPy", _independent, _has_independent, _single, 0.5),
     Law("exact-bits", "where every intermediate is representable, every bit is right", _exact_bits, needs("dyadic"), _dyadic),
 )

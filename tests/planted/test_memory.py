@@ -155,6 +155,26 @@ def no_state(base, call):
     return base(**call)[0], None
 
 
+# long sequences -------------------------------------------------------------------------------------
+
+
+@faulty
+def carry_in_half_precision(base, call):
+    return in_parts(base, call, 64, lambda s: s.to(torch.bfloat16).to(s.dtype))
+
+
+@faulty
+def carry_leaks_away(base, call):
+    return in_parts(base, call, 16, lambda s: s * 0.9999)
+
+
+@faulty
+def older_than_256_forgotten(base, call):
+    if length(call) <= 256:
+        return base(**call)
+    return in_parts(base, call, 256, lambda s: s * 0)
+
+
 # chunks ---------------------------------------------------------------------------------------------
 
 
@@ -481,6 +501,7 @@ PLANTED = {
     ),
     "state-equals-oracle": (state_a_token_early, state_a_little_large, state_transposed, state_in_half_precision, no_state, start_ignored),
     "exact-bits": (one_bit_off, swapped, last_token_dropped, state_a_token_early),
+    "long-sequence": (carry_in_half_precision, carry_leaks_away, older_than_256_forgotten),
     "forms-agree": (zeros, a_little_large, start_ignored, state_a_token_early),
     "chunk-size": (carry_dropped, tail_without_carry, last_of_a_chunk_lost, chunks_of_one_crash, short_chunks_ignore_the_start),
     "gradient-of-inputs": (carry_detached, keys_detached, gradient_a_little_large),
