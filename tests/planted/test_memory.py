@@ -165,7 +165,7 @@ def carry_in_half_precision(base, call):
 
 @faulty
 def carry_leaks_away(base, call):
-    return in_parts(base, call, 16, lambda s: s * 0.9999)
+    return in_parts(base, call, 16, lambda s: s * 0.998)
 
 
 @faulty
