@@ -79,6 +79,7 @@ def certify(statement: fm.Statement, *, seed: int = 0, draws: int = 24) -> Certi
     Lengths 0 and 1 are always among the points. Nothing is raised for a statement that cannot be evaluated:
     ``holds`` is None and ``reason`` says why.
     """
+    statement = fm.plain(statement)
     try:
         return _Run(statement, fit(statement), seed).certificate(draws)
     except EvaluationError as error:

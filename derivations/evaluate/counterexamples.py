@@ -109,6 +109,7 @@ def refute(statement: fm.Statement, *, seed: int = 0, tries: int = 2000, at: Map
     column, rows, or a term in the pattern's indices); what it leaves open is searched. None if nothing was found;
     EvaluationError if the statement cannot be evaluated, KeyError if ``at`` names no symbol of the statement.
     """
+    statement = fm.plain(statement)
     system = exact_fit(statement)
     tries = tries // BALL_SHARE if isinstance(system, Balls) else tries
     search = _Search(statement, system, _Fixed.of(statement, at or {}))
@@ -226,6 +227,7 @@ def again(statement: fm.Statement, c: Counterexample, system: System, rules: Map
 
 def recheck(statement: fm.Statement, c: Counterexample) -> bool:
     """Whether the recorded values, evaluated again, satisfy the assumptions and break the conclusion."""
+    statement = fm.plain(statement)
     try:
         e = again(statement, c, exact_fit(statement))
         return holds(statement.where, e.index) and counterexample(statement, e) is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import sympy
 from sympy import Basic, Symbol
@@ -180,7 +180,7 @@ class Environment:
 
 def rules_of(given: Iterable[Mapping[Any, Any]]) -> Rules:
     """The rules of several mappings from atoms to terms; TypeError for another key."""
-    found = [(v, k.lift(t)) for m in given for v, t in m.items()]
+    found = [(v, cast(k.Term, k.unnamed(k.lift(t)))) for m in given for v, t in m.items()]
     for v, _ in found:
         if not isinstance(v, k.Var):
             raise TypeError(f"a rule gives the value of a Var, not of {v!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sympy import Basic, Expr, Symbol
@@ -106,7 +106,7 @@ def oracle(
 
 
 def _run(declaration: fm.Declaration, frame: Frame, length: int) -> tuple[Array, Any]:
-    out = _collect(declaration.output, declaration.t, range(1, length + 1), frame)
+    out = _collect(cast(k.Term, k.unnamed(declaration.output)), declaration.t, range(1, length + 1), frame)
     if declaration.state is None:
         return out, None
     several = isinstance(declaration.state, (tuple, list))
@@ -119,7 +119,7 @@ def _run(declaration: fm.Declaration, frame: Frame, length: int) -> tuple[Array,
 
 
 def _member(state: Any) -> k.Rec:
-    return state.member if isinstance(state, k.Recurrence) else state
+    return cast(k.Rec, k.unnamed(state.member if isinstance(state, k.Recurrence) else state))
 
 
 def _collect(x: k.Term, t: Symbol, times: range, frame: Frame) -> Array:

@@ -21,7 +21,7 @@ KEPT = 1 << 14
 
 def evaluate(x: k.Term, frame: Frame) -> Value:
     """The value of a term; EvaluationError where it has none."""
-    return compiled(x, TOP)(frame)
+    return compiled(cast(k.Term, k.unnamed(x)), TOP)(frame)
 
 
 @lru_cache(maxsize=KEPT)

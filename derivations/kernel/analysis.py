@@ -43,7 +43,7 @@ def at_sizes(goal: Goal, script: sc.Sizes) -> None:
         at = dict(zip(script.sizes, sizes, strict=True))
         if min(sizes) < 0 or any(s in tm.free(a.formula) for a in goal.assumptions for s in at):
             raise Unproved(f"the sizes {at} are negative, or an assumption speaks of them")
-        left, right = (entries_of(cast(Term, substitute(x, at))) for x in (e.lhs, e.rhs))
+        left, right = (entries_of(cast(Term, tm.unnamed(substitute(x, at)))) for x in (e.lhs, e.rhs))
         title = f"at {', '.join(f'{s} = {n}' for s, n in at.items())}"
         for r, row in enumerate(left):
             for c, entry in enumerate(row):
@@ -54,10 +54,11 @@ def at_sizes(goal: Goal, script: sc.Sizes) -> None:
 
 def unique_inverse(goal: Goal, script: sc.UniqueInverse) -> None:
     e = equation_of(goal)
-    if not isinstance(e.lhs, tm.Inverse):
+    inverse = tm.unnamed(e.lhs)
+    if not isinstance(inverse, tm.Inverse):
         raise Unproved(f"the left side is the inverse to be found, not {e.lhs}")
-    m = cast(Term, e.lhs.args[0])
+    m = cast(Term, inverse.args[0])
     reader = Reader(goal.facts)
-    reader.read(e.lhs)
+    reader.read(inverse)
     discharge(goal, reader.trace)
     show_equal(goal, m * e.rhs, tm.Eye(m.rows), script.by, "the product is the identity")

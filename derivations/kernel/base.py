@@ -57,6 +57,8 @@ class Term(Basic):
 
     # binder position -> positions of the arguments in its scope
     binds: ClassVar[Mapping[int, tuple[int, ...]]] = {}
+    # positions of arguments that are only printed
+    silent: ClassVar[frozenset[int]] = frozenset()
 
     @property
     def shape(self) -> tuple[Expr, Expr]:
@@ -398,8 +400,9 @@ def free(x: Basic) -> frozenset[Basic]:
         return frozenset({x})
     out: set[Basic] = set()
     binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
+    silent: frozenset[int] = getattr(x, "silent", frozenset())
     for n, a in enumerate(x.args):
-        if n in binds:
+        if n in binds or n in silent:
             continue
         inner = free(a)
         bound = {x.args[b] for b, scope in binds.items() if n in scope}

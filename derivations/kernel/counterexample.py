@@ -31,6 +31,7 @@ def refuted_by(statement: Statement, sizes: Mapping[str, int], values: Mapping[K
     lower end to the largest index on record, and at OPEN_END values at least; that such a point can be continued
     beyond is not looked at.
     """
+    statement = fm.plain(statement)
     rules = tuple((v, tm.lift(t)) for a in statement.assumptions for v, t in a.solve.items())
     reason = ""
     for effort in EFFORTS:

@@ -2,7 +2,8 @@
 
 The string is JSON of nested lists, written here and nowhere taken from SymPy's printers. Factors and summands
 stand as written. A bound index or variable is the number of binders around its own, so renaming it changes
-nothing; a free one is its name. An index expression is the sorted list of its monomials and coefficients.
+nothing; a free one is its name. The label of a named term is no part of what is said. An index expression is the
+sorted list of its monomials and coefficients.
 """
 
 from __future__ import annotations
@@ -16,22 +17,26 @@ from sympy import Basic, Expr, Poly, PolynomialError, Rational, Symbol, Tuple
 from sympy.core.symbol import Str
 from sympy.logic.boolalg import BooleanAtom
 
-from .formulas import Formula, Statement
-from .terms import Cond, Term, Var, index
+from .formulas import Formula, Statement, plain
+from .terms import Cond, Term, Var, index, unnamed
 
 Bound = Mapping[Basic, int]
 
 
 def fingerprint(statement: Statement, as_written: Statement | None = None, near_misses: Iterable[Statement] = ()) -> str:
     """SHA-256 of a statement, of its form as written in the paper, and of the near misses to be refuted."""
-    written = None if as_written is None else _node(as_written, {})
-    whole = [_node(statement, {}), written, [_node(m, {}) for m in near_misses]]
+    written = None if as_written is None else _said(as_written)
+    whole = [_said(statement), written, [_said(m) for m in near_misses]]
     return hashlib.sha256(_json(whole).encode()).hexdigest()
 
 
 def canonical(statement: Statement | Term | Cond | Formula) -> str:
     """The string that alpha-equivalent statements share and others do not."""
-    return _json(_node(statement, {}))
+    return _json(_said(statement))
+
+
+def _said(x: Statement | Term | Cond | Formula) -> Any:
+    return _node(plain(x) if isinstance(x, Statement) else unnamed(x), {})
 
 
 def _json(x: Any) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
 from sympy import Basic, Symbol, Tuple
 
-from .terms import Cond, Index, Inverse, Like, Num, ShapeError, Sum, Term, Var, lift, same
+from .terms import Cond, Index, Inverse, Like, Num, ShapeError, Sum, Term, Var, lift, same, unnamed
 
 
 class Formula(Basic):
@@ -135,6 +135,15 @@ class Statement:
     conclusion: Formula
     where: Cond = field(default_factory=Cond)
     assumptions: tuple[Assumption, ...] = ()
+
+
+def plain(statement: Statement) -> Statement:
+    """What a statement says: its terms without the names that they are printed under."""
+    said = tuple(
+        replace(a, formula=unnamed(a.formula), solve={v: unnamed(lift(t)) for v, t in a.solve.items()})
+        for a in statement.assumptions
+    )
+    return replace(statement, conclusion=cast(Formula, unnamed(statement.conclusion)), assumptions=said)
 
 
 @dataclass(frozen=True)

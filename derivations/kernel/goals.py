@@ -22,6 +22,7 @@ from .formulas import (
     ForAll,
     Formula,
     Statement,
+    plain,
 )
 from .instances import instantiate
 from .normal import Reader, Rule, Trace, conditions_of
@@ -176,7 +177,7 @@ def assume(goal: Goal, theorem: str) -> None:
 def rules_of(goal: Goal, reason: sc.Reason) -> tuple[Rule, ...]:
     match reason:
         case sc.Unfold():
-            return (unfolding(reason.member, goal.facts),)
+            return (unfolding(cast(tm.Rec, tm.unnamed(reason.member)), goal.facts),)
         case sc.Hypothesis():
             if not goal.hypothesis:
                 raise Unproved("there is no induction hypothesis here")
@@ -230,7 +231,8 @@ def as_rules(
 
 
 def lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
-    statement = instantiate(goal.library(reason.claim), reason.families)
+    families = {name: (at, cast(Term, tm.unnamed(term))) for name, (at, term) in reason.families.items()}
+    statement = instantiate(plain(goal.library(reason.claim)), families)
     where = frozenset(conditions_of(statement.where))
     ranged_over = {s for e in statement.where.args for s in e.free_symbols}
     fixed = {p: v for p, v in reason.at.items() if p in ranged_over}

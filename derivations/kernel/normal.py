@@ -105,6 +105,7 @@ class Reader:
         """The polynomial of a term, canonical and rewritten by the rules. Raises Undecided."""
         if not feasible(self.facts):
             return []
+        x = cast(Term, tm.unnamed(x))
         p = canonical(self._raw(x), self.facts)
         for _ in range(64):
             new = rewrite(p, self._patterns(), self.facts, self.trace.rules) if self.rules else None

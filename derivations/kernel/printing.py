@@ -9,16 +9,13 @@ written without spaces, so ``t+1`` is one index and ``t + 1`` a sum of terms.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import singledispatch
-from string import Template
 from typing import Any, TypeAlias, cast
 
 import sympy
-from sympy import Basic, Expr, Rational, Symbol, Tuple
-from sympy.core.symbol import Str
+from sympy import Basic, Expr
 
 from .formulas import (
     And,
@@ -33,6 +30,28 @@ from .formulas import (
     LessEqual,
     NonZero,
     Statement,
+)
+from .naming import Names
+from .spelling import (
+    ATOM,
+    CONNECTIVE,
+    FACTOR,
+    FREE,
+    INDEXED,
+    LATEX,
+    POSTFIX,
+    PREFIX,
+    PRODUCT,
+    QUOTIENT,
+    RELATION,
+    SUM,
+    TEXT,
+    Out,
+    Style,
+    monomials_of,
+    spell_index,
+    spell_name,
+    spell_rational,
 )
 from .terms import (
     Add,
@@ -53,6 +72,7 @@ from .terms import (
     Inverse,
     Log,
     Mul,
+    Named,
     NegInf,
     Num,
     Power,
@@ -60,6 +80,7 @@ from .terms import (
     Rec,
     Row,
     Rows,
+    ShapeError,
     Sqrt,
     Stack,
     Sum,
@@ -70,173 +91,21 @@ from .terms import (
     Where,
     Zero,
     same,
+    unnamed,
     walk,
 )
 
 Printable: TypeAlias = Term | Cond | Formula | Statement | Assumption | Expr
-Out: TypeAlias = tuple[str, int]
-
-# how tightly a spelling holds together, loosest first
-FREE, CONNECTIVE, RELATION, SUM, QUOTIENT, PRODUCT, PREFIX, FACTOR, POSTFIX, INDEXED, ATOM = range(11)
 
 
-@dataclass(frozen=True)
-class Style:
-    """How the constructs of the language are spelt."""
-
-    templates: Mapping[str, str]
-    letters: Mapping[str, str]
-    minus: str
-    dot: str
-    index_dot: str
-    line: str
-    digits: Mapping[int, int]
-    short_scripts: bool
-    stacked_quotients: bool
-    cases: int
-
-    def fill(self, template: str, **parts: str) -> str:
-        return Template(self.templates[template]).substitute(parts)
-
-    def script(self, inner: str) -> str:
-        """What follows ``_`` or ``^``."""
-        return inner if self.short_scripts and len(inner) == 1 else f"{{{inner}}}"
+def text(x: Printable, names: Names | None = None) -> str:
+    """Unicode text, as one would read it in a paper; ``names`` are those of all that is printed together."""
+    return _show(x, replace(TEXT, names=names or Names((x,))))[0]
 
 
-_GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
-_CAPITALS = "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
-
-
-def _greek(name: str) -> str:
-    case = "SMALL" if name.islower() else "CAPITAL"
-    return unicodedata.lookup(f"GREEK {case} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}")
-
-
-_LETTERS = [*_GREEK.split(), *_CAPITALS.split()]
-
-# construct -> its text, its LaTeX
-_SPELLINGS: Mapping[str, tuple[str, str]] = {
-    "Paren": ("($a)", r"\left($a\right)"),
-    "Word": ("$a", r"\mathrm{$a}"),
-    "bar": ("$a\u0304", r"\bar{$a}"),
-    "hat": ("$a\u0302", r"\hat{$a}"),
-    "tilde": ("$a\u0303", r"\tilde{$a}"),
-    "Digits": ("$a$d", "{${a}_{$d}}"),
-    "Prime": ("${a}′", "{$a'}"),
-    "Suffix": ("${a}_$d", "{${a}_{$d}}"),
-    "Indexed": ("${a}_$i", "${a}_$i"),
-    "Fraction": ("$a/$b", r"\tfrac{$a}{$b}"),
-    "Stacked": ("$a / $b", r"\frac{$a}{$b}"),
-    "Quotient": ("$a / $b", "$a / $b"),
-    "NegInf": ("−∞", r"-\infty"),
-    "Zero": ("0", "0"),
-    "Eye": ("I", "I"),
-    "Transpose": ("${a}ᵀ", r"$a^{\top}"),
-    "Adjoint": ("${a}ᴴ", "$a^{*}"),
-    "Conj": ("conj($a)", r"\overline{$a}"),
-    "Hadamard": ("$a ⊙ $b", r"$a \odot $b"),
-    "Diag": ("diag($a)", r"\operatorname{diag}\left($a\right)"),
-    "Inverse": ("${a}⁻¹", "$a^{-1}"),
-    "Power": ("$a^$n", "$a^$n"),
-    "Exp": ("exp($a)", r"\exp\left($a\right)"),
-    "MatrixExp": ("e^$n", "e^$n"),
-    "Log": ("log($a)", r"\log\left($a\right)"),
-    "Sqrt": ("√($a)", r"\sqrt{$a}"),
-    "Trace": ("tr($a)", r"\operatorname{tr}\left($a\right)"),
-    "Iverson": ("[$c]", r"\left[$c\right]"),
-    "Where": ("{$a if $c; else $b}", r"\begin{cases} $a & \text{if } $c \\ $b & \text{otherwise} \end{cases}"),
-    "Sum": ("Σ_{$i=$lo..$hi} $a", r"\sum_{$i=$lo}^{$hi} $a"),
-    "Prod": ("Π_{$i=$lo..$hi} $a", r"\prod_{$i=$lo}^{$hi} $a"),
-    "Increasing": ("Π→_{$i=$lo..$hi} $a", r"\mathop{\overrightarrow{\prod}}_{$i=$lo}^{$hi} $a"),
-    "Decreasing": ("Π←_{$i=$lo..$hi} $a", r"\mathop{\overleftarrow{\prod}}_{$i=$lo}^{$hi} $a"),
-    "Stack": ("stack_{$i=$lo..$hi}($a)", r"\operatorname{stack}_{$i=$lo}^{$hi}\left($a\right)"),
-    "Row": ("$a[$i,:]", "$a[$i,:]"),
-    "Entry": ("$a[$i,$j]", "$a[$i,$j]"),
-    "Rows": ("$a[$i:$j]", "$a[$i{:}$j]"),
-    "Block": ("[$a]", r"\begin{bmatrix} $a \end{bmatrix}"),
-    "Cell": (", ", " & "),
-    "Line": ("; ", r" \\ "),
-    "Apply": ("$f($a)", r"$f\left($a\right)"),
-    "Integral": ("∫_{$lo}^{$hi} $a d$s", r"\int_{$lo}^{$hi} $a\,d$s"),
-    "Deriv": ("d/d$s ($a)", r"\frac{d}{d$s}\left($a\right)"),
-    "At": ("($a)|_{$s=$v}", r"\left.$a\right|_{$s=$v}"),
-    "Expect": ("E_{$n}[$a]", r"\mathbb{E}_{$n}\left[$a\right]"),
-    "Certain": ("E[$a]", r"\mathbb{E}\left[$a\right]"),
-    "True": ("true", r"\text{true}"),
-    "Equation": ("$a = $b", "$a = $b"),
-    "Equal": (" = ", " = "),
-    "AtMost": (" ≤ ", r" \le "),
-    "Below": (" < ", " < "),
-    "LessEqual": ("$a ≤ $b", r"$a \le $b"),
-    "Less": ("$a < $b", "$a < $b"),
-    "NonZero": ("$a ≠ 0", r"$a \ne 0"),
-    "Invertible": ("$a is invertible", r"$a \text{ is invertible}"),
-    "Conjunction": (" ∧ ", r" \wedge "),
-    "Implies": ("$a ⟹ $b", r"$a \implies $b"),
-    "Iff": ("$a ⟺ $b", r"$a \iff $b"),
-    "ForAll": ("∀ $i ∈ $lo..$hi: $a", r"\forall $i \in \{$lo,\dots,$hi\}:\ $a"),
-    "ForAllFrom": ("∀ $i ≥ $lo: $a", r"\forall $i \ge $lo:\ $a"),
-    "For": ("for $a", r"\text{for } $a"),
-    "Assuming": ("assuming $n: $a", r"\text{assuming $n: } $a"),
-}
-
-TEXT = Style(
-    templates={name: spelling[0] for name, spelling in _SPELLINGS.items()},
-    letters={**{name: _greek(name) for name in _LETTERS}, "ell": "ℓ"},
-    minus="−",
-    dot=" · ",
-    index_dot="·",
-    line="\n  ",
-    digits=str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"),
-    short_scripts=True,
-    stacked_quotients=False,
-    cases=ATOM,
-)
-
-LATEX = Style(
-    templates={name: spelling[1] for name, spelling in _SPELLINGS.items()},
-    letters={**{name: rf"\{name}" for name in _LETTERS}, "ell": r"\ell"},
-    minus="-",
-    dot=r" \cdot ",
-    index_dot=" ",
-    line=r" \quad ",
-    digits={},
-    short_scripts=False,
-    stacked_quotients=True,
-    cases=SUM,
-)
-
-
-def text(x: Printable) -> str:
-    """Unicode text, as one would read it in a paper."""
-    return _show(_told_apart(x), TEXT)[0]
-
-
-def latex(x: Printable) -> str:
+def latex(x: Printable, names: Names | None = None) -> str:
     """LaTeX for mathematics mode."""
-    return _show(_told_apart(x), LATEX)[0]
-
-
-def _told_apart(x: Printable) -> Printable:
-    """Give different recursions of one name different names: the second gets a prime."""
-    if not isinstance(x, (Term, Formula)):
-        return x
-    families: dict[str, list[Basic]] = {}
-    for node in walk(x):
-        if isinstance(node, Rec) and node.moved(0) not in families.setdefault(node.name, []):
-            families[node.name].append(node.moved(0))
-    if all(len(f) == 1 for f in families.values()):
-        return x
-    return cast(Printable, _primed(x, families))
-
-
-def _primed(x: Basic, families: Mapping[str, list[Basic]]) -> Basic:
-    if not isinstance(x, (Term, Formula, Tuple)) or isinstance(x, Var):
-        return x
-    args = [_primed(a, families) for a in x.args]
-    if isinstance(x, Rec):
-        args[0] = Str(x.name + "'" * families[x.name].index(x.moved(0)))
-    return x.func(*args)
+    return _show(x, replace(LATEX, names=names or Names((x,))))[0]
 
 
 # class -> the level that its operands need, the level that it has
@@ -278,94 +147,39 @@ def _at(x: Any, level: int, s: Style) -> str:
 
 # names
 
-_NAME = re.compile(r"([^\W\d_]+)(\d*)('*)(?:_(\w+))?")
-_ACCENTS = ("bar", "hat", "tilde")
-
-
-def _name(name: str, s: Style) -> str:
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return s.fill("Word", a=name.replace("_", r"\_") if s is LATEX else name)
-    letters, digits, primes, suffix = match.groups()
-    out = _letters(letters, s)
-    if digits:
-        out = s.fill("Digits", a=out, d=digits.translate(s.digits))
-    for _ in primes:
-        out = s.fill("Prime", a=out)
-    return s.fill("Suffix", a=out, d=_suffix(suffix, s)) if suffix else out
-
-
-def _letters(name: str, s: Style) -> str:
-    for accent in _ACCENTS:
-        base = name.removesuffix(accent)
-        if base != name and (len(base) == 1 or base in s.letters):
-            return unicodedata.normalize("NFC", s.fill(accent, a=s.letters.get(base, base)))
-    return s.letters.get(name) or (name if len(name) == 1 else s.fill("Word", a=name))
-
-
-def _suffix(suffix: str, s: Style) -> str:
-    return suffix if suffix.isdigit() else _name(suffix, s)
-
 
 def _indexed(name: str, indices: Iterable[Expr], s: Style) -> Out:
-    inner = ",".join(_index(i, s) for i in indices)
-    base = _name(name, s)
+    inner = ",".join(spell_index(i, s)[0] for i in indices)
+    base = spell_name(name, s)
     return (s.fill("Indexed", a=base, i=s.script(inner)) if inner else base), ATOM
+
+
+@_show.register
+def _var(x: Var, s: Style) -> Out:
+    return _indexed(x.name, x.indices, s)
+
+
+@_show.register
+def _called(x: Rec | Named, s: Style) -> Out:
+    called = s.names.called(x)
+    if called is None:
+        return _show(cast(Named, x).body, s)
+    out, level = _indexed(called.name, called.subscripts, s)
+    inner = ", ".join(_at(a, FREE, s) for a in called.arguments)
+    return s.fill("Apply", f=out, a=inner) if inner else out, level
 
 
 # index expressions and conditions
 
 
-def _monomials(e: Expr) -> list[tuple[Rational, Expr]]:
-    """Coefficients and monomials: positive ones first, the constant last unless it alone is positive."""
-    found = [t.as_coeff_Mul(rational=True) for t in sympy.Add.make_args(sympy.expand(e))]
-    ranked = sorted(found, key=lambda cm: (cm[1] == 1, cm[0].is_negative, str(cm[1])))
-    if ranked[0][0].is_negative and ranked[-1][0].is_positive:
-        ranked.insert(0, ranked.pop())
-    return ranked
-
-
-def _index(e: Expr, s: Style) -> str:
-    return _show_index(e, s)[0]
-
-
 @_show.register
-def _show_index(e: Expr, s: Style) -> Out:
-    monomials = _monomials(e)
-    parts = [(s.minus if c < 0 else "+") + _monomial(abs(c), m, s) for c, m in monomials]
-    out = "".join(parts).removeprefix("+")
-    coefficient, m = monomials[0]
-    if len(monomials) > 1 or coefficient < 0:
-        return out, SUM
-    if m == 1:
-        return out, _rational(coefficient, s)[1]
-    return out, (ATOM if isinstance(e, Symbol) else PRODUCT)
-
-
-def _monomial(coefficient: Rational, m: Expr, s: Style) -> str:
-    number, level = _rational(coefficient, s)
-    if m == 1:
-        return number
-    head = "" if coefficient == 1 else number if level == ATOM else s.fill("Paren", a=number)
-    return head + s.index_dot.join(sorted(_atom(f, s) for f in sympy.Mul.make_args(m)))
-
-
-def _atom(f: Expr, s: Style) -> str:
-    base, exponent = f.as_base_exp()
-    out = _name(base.name, s) if isinstance(base, Symbol) else s.fill("Word", a=str(base))
-    return out if exponent == 1 else s.fill("Power", a=out, n=s.script(_index(exponent, s)))
-
-
-def _rational(value: Rational, s: Style) -> Out:
-    """A number that is not negative."""
-    if value.q == 1:
-        return str(value.p), ATOM
-    return s.fill("Fraction", a=str(value.p), b=str(value.q)), FACTOR if s.stacked_quotients else QUOTIENT
+def _index(e: Expr, s: Style) -> Out:
+    return spell_index(e, s)
 
 
 def _relation(e: Expr, strict: bool) -> tuple[Expr, str, Expr]:
     """The inequality e >= 0 with the negative monomials on the left; strict allows ``a < b`` for ``a + 1 <= b``."""
-    monomials = _monomials(e)
+    monomials = monomials_of(e)
     left = sympy.Add(*[-c * m for c, m in monomials if c < 0 and m != 1])
     right = sympy.Add(*[c * m for c, m in monomials if c > 0 and m != 1])
     constant = sum(c for c, m in monomials if m == 1)
@@ -391,8 +205,8 @@ def _cond(c: Cond, s: Style) -> Out:
     out, last = "", None
     for left, relation, right in _relations(c):
         if last is None or left != last:
-            out += (", " if out else "") + _index(left, s)
-        out += s.templates[relation] + _index(right, s)
+            out += (", " if out else "") + spell_index(left, s)[0]
+        out += s.templates[relation] + spell_index(right, s)[0]
         last = right
     return out or s.templates["True"], RELATION
 
@@ -411,7 +225,7 @@ def _signed_term(x: Num | Mul | Add, s: Style) -> Out:
 def _signed(x: Basic, s: Style) -> tuple[bool, Out]:
     """Whether x is written with a minus sign, and the rest."""
     if isinstance(x, Num):
-        return bool(x.value < 0), _rational(abs(x.value), s)
+        return bool(x.value < 0), spell_rational(abs(x.value), s)
     if isinstance(x, Mul):
         return _product(cast("tuple[Term, ...]", x.args), s)
     return False, _show(x, s)
@@ -431,12 +245,15 @@ def _divides(x: Term) -> bool:
 
 
 def _product(factors: tuple[Term, ...], s: Style) -> tuple[bool, Out]:
+    if (length := _norm(factors, s)) is not None:
+        return False, (length, POSTFIX)
     above = list(factors)
     below: list[Term] = []
     while len(above) > 1 and _divides(above[-1]):
         below.insert(0, cast(Term, above.pop().args[0]))
     if s.stacked_quotients and len(above) == len(below) == 1:
         return False, (s.fill("Stacked", a=_at(above[0], FREE, s), b=_at(below[0], FREE, s)), FACTOR)
+    above = _opened(above)
     negative = bool(above) and isinstance(above[0], Num) and bool(above[0].value < 0)
     if negative:
         above[0] = Num(-cast(Num, above[0]).value)
@@ -448,6 +265,51 @@ def _product(factors: tuple[Term, ...], s: Style) -> tuple[bool, Out]:
     return negative, (out, QUOTIENT if below else PRODUCT)
 
 
+def _norm(factors: Iterable[Basic], s: Style) -> str | None:
+    """The squared norm of a column that this product is; norms inside norms are not written as such."""
+    x = _column_of_norm(tuple(factors))
+    inner = None if x is None else _at(x, FREE, s)
+    return None if inner is None or s.bars in inner else s.fill("Norm", a=inner)
+
+
+def _column_of_norm(factors: tuple[Basic, ...]) -> Term | None:
+    """x if the factors are xᴴ and x, or xᵀ and a real x."""
+    if len(factors) != 2 or not isinstance(factors[0], Transpose):
+        return None
+    turned, x = factors[0].args[0], cast(Term, factors[1])
+    real = all(n.field == "real" for n in walk(unnamed(x)) if isinstance(n, (Var, Apply)))
+    return x if turned == (x if real else Conj(x)) and x.cols == 1 and not x.is_scalar_term else None
+
+
+def _opened(factors: list[Term]) -> list[Term]:
+    """The factors, with the scalar products among them written out where that reads as the same product."""
+    out: list[Term] = []
+    for n, f in enumerate(factors):
+        inner = _opened(list(cast("tuple[Term, ...]", f.args))) if _may_open(f, n, len(factors)) else [f]
+        out += inner if _multiply([*factors[:n], *inner, *factors[n + 1 :]]) else [f]
+    for n in range(len(out) - 1):
+        if _column_of_norm((out[n], out[n + 1])) is not None and all(x.is_scalar_term for x in out[:n]):
+            return [*out[:n], Mul(*out[n : n + 2]), *out[n + 2 :]]
+    return out
+
+
+def _may_open(f: Term, n: int, count: int) -> bool:
+    """Whether a factor is a scalar product that needs no parentheses at its place."""
+    if not (isinstance(f, Mul) and f.is_scalar_term) or _column_of_norm(f.args) is not None or _divides(cast(Term, f.args[-1])):
+        return False
+    if n > 0 and isinstance(f.args[0], Num):
+        return False
+    return n == count - 1 or all(cast(Term, a).is_scalar_term for a in f.args)
+
+
+def _multiply(factors: list[Term]) -> bool:
+    try:
+        Mul(*factors)
+    except ShapeError:
+        return False
+    return True
+
+
 def _juxtaposed(factors: list[Term], last: int, s: Style) -> str:
     """Factors side by side; the last may be of a looser level, since nothing follows it."""
     if not factors:
@@ -455,16 +317,11 @@ def _juxtaposed(factors: list[Term], last: int, s: Style) -> str:
     parts = [_at(f, FACTOR, s) for f in factors[:-1]] + [_at(factors[-1], last, s)]
     out = parts[0]
     for part in parts[1:]:
-        out += (s.dot if re.match(r"\d|\\t?frac\{\d", part) else " ") + part
+        out += (s.dot if re.match(r"\d|[¼-¾⅓-⅞]|\\t?frac\{\d", part) else " ") + part
     return out
 
 
 # the remaining terms
-
-
-@_show.register
-def _member(x: Var | Rec, s: Style) -> Out:
-    return _indexed(x.name, x.indices if isinstance(x, Var) else (x.at,), s)
 
 
 @_show.register
@@ -482,7 +339,10 @@ def _transpose(x: Transpose, s: Style) -> Out:
 
 @_show.register
 def _power(x: Power, s: Style) -> Out:
-    return s.fill("Power", a=_at(x.args[0], INDEXED, s), n=s.script(_at(x.args[1], FREE, s))), POSTFIX
+    base, exponent = _at(x.args[0], INDEXED, s), _at(x.args[1], FREE, s)
+    if s.superscripts and exponent.isdecimal():
+        return base + exponent.translate(s.superscripts), POSTFIX
+    return s.fill("Power", a=base, n=s.script(exponent)), POSTFIX
 
 
 @_show.register
@@ -500,7 +360,7 @@ def _where(x: Where, s: Style) -> Out:
     return s.fill("Where", c=c, a=_at(a, FREE, s), b=_at(b, FREE, s)), s.cases
 
 
-def _ranged(template: str, x: Sum | Prod | Stack, need: int, s: Style) -> str:
+def _ranged(template: str, x: Sum | Prod, need: int, s: Style) -> str:
     body, i, lo, hi = x.args[:4]
     return s.fill(template, a=_at(body, need, s), i=_at(i, FREE, s), lo=_at(lo, FREE, s), hi=_at(hi, FREE, s))
 
@@ -518,7 +378,21 @@ def _prod(x: Prod, s: Style) -> Out:
 
 @_show.register
 def _stack(x: Stack, s: Style) -> Out:
-    return _ranged("Stack", x, FREE, s), ATOM
+    """Rows, or entries where the rows are written entry by entry."""
+    body, axes = cast(Term, x.args[0]), [x.args[1:]]
+    if isinstance(body, Transpose) and isinstance(body.args[0], Stack):
+        body, axes = cast(Term, body.args[0].args[0]), [*axes, body.args[0].args[1:]]
+    return s.fill("Stack", a=_at(body, FREE, s), i=_axes(axes, s)), ATOM
+
+
+def _axes(axes: list[tuple[Basic, ...]], s: Style) -> str:
+    names = [_at(i, FREE, s) for i, _, _ in axes]
+    ranges = {(_at(lo, FREE, s), _at(hi, FREE, s)) for _, lo, hi in axes}
+    if len(ranges) == 1:
+        ((lo, hi),) = ranges
+        return s.fill("Axis", i=",".join(names), lo=lo, hi=hi)
+    each = [s.fill("Axis", i=_at(i, FREE, s), lo=_at(lo, FREE, s), hi=_at(hi, FREE, s)) for i, lo, hi in axes]
+    return s.templates["Axes"].join(each)
 
 
 @_show.register
@@ -535,7 +409,7 @@ def _block(x: Block, s: Style) -> Out:
 
 @_show.register
 def _apply(x: Apply, s: Style) -> Out:
-    return s.fill("Apply", f=_name(x.name, s), a=", ".join(_at(a, FREE, s) for a in x.arguments)), ATOM
+    return s.fill("Apply", f=spell_name(x.name, s), a=", ".join(_at(a, FREE, s) for a in x.arguments)), ATOM
 
 
 @_show.register
@@ -557,7 +431,7 @@ def _value_at(x: At, s: Style) -> Out:
 
 @_show.register
 def _expect(x: Expect, s: Style) -> Out:
-    names = ",".join(_name(str(n), s) for n in x.args[1:])
+    names = ",".join(spell_name(str(n), s) for n in x.args[1:])
     return s.fill("Expect" if names else "Certain", a=_at(x.args[0], FREE, s), n=names), ATOM
 
 
@@ -580,8 +454,7 @@ def _for_all(x: ForAll, s: Style) -> Out:
 
 @_show.register
 def _assumption(x: Assumption, s: Style) -> Out:
-    name = x.name.replace("_", r"\_") if s is LATEX else x.name
-    return s.fill("Assuming", n=name, a=_at(x.formula, FREE, s)), FREE
+    return s.fill("Assuming", n=x.name.replace("_", s.underscore), a=_at(x.formula, FREE, s)), FREE
 
 
 @_show.register

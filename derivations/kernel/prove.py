@@ -68,7 +68,7 @@ def well_formed(statement: Statement) -> None:
     parts: list[Basic] = [statement.conclusion, statement.where, *[a.formula for a in statement.assumptions]]
     for p in parts:
         clean(p)
-    for node in (n for p in parts for n in tm.walk(p)):
+    for node in (n for p in parts for n in tm.walk(tm.unnamed(p))):
         if isinstance(node, (tm.Var, tm.Apply)):
             kind = (type(node).__name__, node.name)
             made = (len(node.args[1].args), node.field)
@@ -87,11 +87,11 @@ def is_trivial(f: Formula) -> bool:
     """Whether every equation of a formula has one and the same term on both sides."""
     match f:
         case Equation():
-            return bool(f.lhs == f.rhs)
+            return bool(tm.unnamed(f.lhs) == tm.unnamed(f.rhs))
         case And() | Iff():
             return all(is_trivial(cast(Formula, p)) for p in f.args)
         case Implies():
-            return f.args[0] == f.args[1] or is_trivial(cast(Formula, f.args[1]))
+            return tm.unnamed(f.args[0]) == tm.unnamed(f.args[1]) or is_trivial(cast(Formula, f.args[1]))
         case ForAll():
             return is_trivial(cast(Formula, f.args[0]))
     return False
@@ -155,7 +155,7 @@ def _hypothesis(goal: Goal, on: Symbol, k: int) -> tuple[Rule, ...]:
 def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
     """The definitions of the recursions that occur in the goal, where they have a predecessor."""
     found: list[tm.Rec] = []
-    for node in tm.walk(goal.formula):
+    for node in tm.walk(tm.unnamed(goal.formula)):
         bound = isinstance(node, tm.Rec) and not tm.free(node) <= tm.free(goal.formula)
         if not step or bound or not isinstance(node, tm.Rec) or node in found:
             continue
@@ -166,7 +166,7 @@ def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
 
 def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
     e = equation_of(goal)
-    spans = [s for s in (ranged(e.lhs), ranged(e.rhs)) if s]
+    spans = [s for s in (ranged(cast(tm.Term, tm.unnamed(x))) for x in (e.lhs, e.rhs)) if s]
     if not spans:
         raise Unproved(f"{text(e)} has no time axis along its rows")
     span = spans[0]
@@ -186,7 +186,7 @@ def _blockwise(goal: Goal, script: sc.Blockwise) -> None:
     from .blocks import grid
 
     e = equation_of(goal)
-    left, right = grid(e.lhs), grid(e.rhs)
+    left, right = (grid(cast(tm.Term, tm.unnamed(x))) for x in (e.lhs, e.rhs))
     if [[b.shape for b in r] for r in left] != [[b.shape for b in r] for r in right]:
         raise Unproved(f"the blocks of the two sides of {text(e)} do not correspond")
     for n, (r, s) in enumerate(zip(left, right, strict=True)):

@@ -14,9 +14,11 @@ Conventions that every engine follows:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any, ClassVar, cast
 
 import sympy
@@ -375,12 +377,18 @@ class Recurrence:
         return self.member.moved(t)
 
 
+_handed_out = count(1)
+
+
 def recurrence(
     name: str, init: Term, step: Callable[[Symbol, Term], Term], *, start: Index = 0, field: str = "real"
 ) -> Recurrence:
-    """Define a family by its initial value at ``start`` and ``step(t, previous)`` for t > start."""
-    t = index("t")
-    prev = Var(f"{name}'", (), init.rows, init.cols, field)
+    """Define a family by its initial value at ``start`` and ``step(t, previous)`` for t > start.
+
+    What ``step`` gets for t and the previous member is nowhere else: nothing that the author names is captured.
+    """
+    mark = f"{PRIME}{next(_handed_out)}"
+    t, prev = index(f"t{mark}"), Var(f"{name}{mark}", (), init.rows, init.cols, field)
     return Recurrence(Rec(name, start, t, prev, start, init, step(t, prev)))
 
 
@@ -437,9 +445,56 @@ class Expect(SameShape):
         return frozenset(str(n) for n in self.args[1:])
 
 
+class Named(Term):
+    """Its body, under a label: for the reader only. ``arguments`` are what the label is printed with."""
+
+    silent: ClassVar[frozenset[int]] = frozenset({0, 1})
+
+    def __new__(cls, label: str | Str, arguments: Iterable[Index | Term], body: Term) -> Named:
+        shown = Tuple(*[a if isinstance(a, Term) else index_expression(a) for a in arguments])
+        return cast(Named, Basic.__new__(cls, Str(str(label)), shown, body))
+
+    @property
+    def label(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def arguments(self) -> tuple[Basic, ...]:
+        return tuple(self.args[1].args)
+
+    @property
+    def body(self) -> Term:
+        return cast(Term, self.args[2])
+
+    @property
+    def shape(self) -> tuple[Expr, Expr]:
+        return self.body.shape
+
+
+def named(label: str, body: Term, *arguments: Index | Term) -> Named:
+    """The body under a label, with the indices and terms that it is shown to depend on.
+
+    Raises BoundError for an index that the body does not depend on.
+    """
+    new = Named(label, arguments, body)
+    for a in new.arguments:
+        if isinstance(a, Expr) and not free(a) <= free(body):
+            raise BoundError(f"{label} does not depend on {a}")
+    return new
+
+
+@cache
+def unnamed(x: Basic) -> Basic:
+    """What is said: every named term replaced by its body."""
+    if type(x) is Named:
+        return unnamed(x.body)
+    args = [unnamed(a) for a in x.args]
+    return x if all(map(operator.is_, args, x.args)) else cast(Basic, x.func(*args))
+
+
 def norm2(x: Term) -> Term:
     """The squared Euclidean norm of a column vector."""
-    real = all(y.field == "real" for y in walk(x) if isinstance(y, (Var, Apply)))
+    real = all(y.field == "real" for y in walk(unnamed(x)) if isinstance(y, (Var, Apply)))
     return Mul(Transpose(x if real else Conj(x)), x)
 
 
@@ -467,6 +522,7 @@ __all__ = [
     "Like",
     "Log",
     "Mul",
+    "Named",
     "NegInf",
     "Num",
     "Power",
@@ -501,6 +557,7 @@ __all__ = [
     "lt",
     "matrices",
     "matrix",
+    "named",
     "norm2",
     "put",
     "recurrence",
@@ -510,6 +567,7 @@ __all__ = [
     "shown_shape",
     "square",
     "substitute",
+    "unnamed",
     "vector",
     "vectors",
     "walk",
