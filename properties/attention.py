@@ -31,8 +31,8 @@ INPUTS = (
     Input("mask", "b t s|b s", "boolean, True meaning visible"),
 )
 COMMON = frozenset({"sequence", "groups", "gradient", "edges", "batch"})
-BOUND_SCORE = 6.0
-"""The largest standard deviation of a score that is drawn, but for the edge cases."""
+TIE = 16.0
+"""The size of queries and keys whose scores are large and nearly equal: there errors of the scores decide."""
 
 
 def draw(case: Case, causal: bool) -> Instance:
@@ -44,8 +44,11 @@ def draw(case: Case, causal: bool) -> Instance:
     size = 2.0**6 if case.has("huge") else 2.0**-20 if case.has("vanishing") else size
     q, k = (rounded(case.rng(n).standard_normal((b, m, heads, d)) * size, case.dtype) for n, m, heads in ((0, t, h), (1, s, hkv)))
     inputs: dict[str, Array] = {"q": q, "k": k, "v": normal(case, 2, b, s, hkv, width)}
+    if case.has("ties"):
+        common = case.rng(6).standard_normal(d) * TIE
+        inputs["q"], inputs["k"] = (rounded(common + case.rng(n).standard_normal(a.shape) / TIE, case.dtype) for n, a in ((0, q), (1, k)))
     if case.has("duplicate-keys"):
-        inputs["k"] = np.repeat(k[:, ::2], 2, axis=1)[:, :s]
+        inputs["k"] = np.repeat(inputs["k"][:, ::2], 2, axis=1)[:, :s]
     if case.has("constant"):
         inputs["v"] = rounded(np.full_like(inputs["v"], 1.5 * case.unit), case.dtype)
     options: dict[str, Any] = {"scale": 1.0} if case.has("unit-scale") else {}
@@ -207,7 +210,7 @@ SHAPE = strategies.sizes(
     v=st.integers(1, 5),
 )
 MASKS = ("padding", "mask")
-VALUES = ("duplicate-keys", "constant")
+VALUES = ("duplicate-keys", "constant", "ties")
 
 
 def corners(name: str) -> Iterator[Case]:
@@ -221,6 +224,7 @@ def corners(name: str) -> Iterator[Case]:
         (6, LARGE, "bfloat16", ()),
         (6, SMALL, "float32", ("shorter",)),
         (70, LARGE, "float32", ()),
+        (8, LARGE, "float32", ("ties", "longer")),
     ):
         yield Case(name, (("b", 1), ("t", t), ("h", 2), ("groups", 2), ("d", 3), ("v", 2)), t, dtype, scale, tuple(flags))
 

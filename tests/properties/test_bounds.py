@@ -101,3 +101,70 @@ def test_a_diagonal_rule_has_no_margin_off_its_diagonal(rule):
     off = ~np.eye(3, 4, dtype=bool)
     off[:, 3] = False
     assert (r.bound[0][off] == 0).all() and (r.output[0][off] == 0).all()
+
+
+def g(count):
+    return bounds.gamma(count, SINGLE.unit)
+
+
+def test_the_count_of_the_sum_of_writes_by_hand():
+    """One token, K = 2: the scaled query 2, a dot product of 2, a product, a sum and the state: 1 + 2 + 5 roundings."""
+    q, writes, start = np.array([[1.0, 2.0]]), np.array([[[3.0], [4.0]]]), np.array([[1.0], [-1.0]])
+    found = bounds.additive(q, writes, start, SINGLE)
+    assert found.output[0, 0] == pytest.approx(bounds.SECOND_ORDER * g(8) * (1 * 4 + 2 * 5))
+    assert found.states[1, :, 0] == pytest.approx(bounds.SECOND_ORDER * g(3) * np.array([4, 5]))
+
+
+def test_the_bound_of_the_delta_rule_by_hand():
+    """One token, K = V = 1, chunks of one: every term of the analysis once."""
+    from isoform.properties.delta_rule import bound
+
+    s, q, k, v, beta = 3.0, 2.0, 0.5, 7.0, 2.0
+    head = {"q": np.array([[q]]), "k": np.array([[k]]), "v": np.array([[v]]), "beta": np.array([beta]), "start": np.array([[s]])}
+    write = beta * (v - k * s)
+    after = s + k * write
+    found = bound(head, np.array([[[s]], [[after]]]), SINGLE, 1)
+    largest = max(s, after)
+    sums = largest + k * (abs(write + beta * k * s) + beta * k * s)
+    local = g(5) * s + g(4) * sums + g(6) * beta * k * (v + k * s)
+    carried = abs(1 - beta * k * k) * SINGLE.unit * s
+    assert found.states[1, 0, 0] == pytest.approx(bounds.SECOND_ORDER * (local + carried) + g(4) * sums)
+    read = g(4) * q * after
+    assert found.output[0, 0] == pytest.approx(bounds.SECOND_ORDER * (q * (local + carried) + read) + g(7) * q * sums)
+
+
+def test_the_bound_of_attention_by_hand():
+    """Two keys with scores 4 and 0, d = 1."""
+    from isoform.properties.attention import Row, _row_bound
+
+    row = Row((0, 0, 0), np.array([2.0]), np.array([[2.0], [0.0]]), np.array([[1.0], [-1.0]]), np.arange(2))
+    p = np.exp([4.0, 0.0]) / np.exp([4.0, 0.0]).sum()
+    truth = p @ np.array([1.0, -1.0])
+    score = np.expm1([g(5) * 4, 2 * SINGLE.unit * 4])
+    own = g(14) * (1 + truth)
+    expected = p @ (score * np.abs([1 - truth, -1 - truth])) + own
+    assert _row_bound(row, np.array([truth]), SINGLE)[0] == pytest.approx(bounds.SECOND_ORDER * expected)
+
+
+def test_the_bound_of_a_system_by_hand():
+    """One pole, one input: the recurrence, the powers, the transform and the feedthrough once."""
+    from isoform.properties.state_space import bound
+
+    a, b, c, d, u, s = 0.5, 2.0, 3.0, 1.0, 4.0, -1.0
+    given = {"u": np.array([[u]]), "Abar": np.array([[a]]), "Bbar": np.array([[b]]), "C": np.array([[c]]), "D": np.array([[d]])}
+    states = np.array([[s], [a * s + b * u]])
+    found = bound(given, states, SINGLE)
+    local = g(3) * (a + b * u)
+    recurrence = bounds.SECOND_ORDER * (c * (local + a * SINGLE.unit) + g(4) * c * states[1, 0])
+    powers = g(3) * 2 * c * b * u + g(3) * 3 * c * a
+    transform = g(7 * 3) * 3 * c * b * u
+    assert found.output[0] == pytest.approx(recurrence + g(2) * d * u + powers + transform)
+
+
+def test_nearly_equal_scores_need_the_error_of_the_scores():
+    """There the roundings of the softmax alone would be too narrow by far."""
+    o = operator("attention")
+    sizes = (("b", 1), ("t", 6), ("h", 1), ("groups", 1), ("d", 5), ("v", 2))
+    r = o.refer(o.draw(Case("attention", sizes, 0, "float32", "large", ("ties",))))
+    alone = g(6 * 6 + 2) * np.abs(r.output).max()
+    assert r.bound.max() > 20 * alone and r.sharp.max() < BLIND * np.abs(r.output).max()
