@@ -102,9 +102,15 @@ def trust(id: str, *, seed: int = 0, time_limit: float = 60.0) -> Trust:
 
 
 def show_to_dict(result: ClaimResult) -> dict[str, Any]:
-    """Return what `isoform show --json` prints: the claim as in `verify --json`, its LaTeX and its steps."""
-    steps = [step_to_dict(step) for step in result.steps]
-    return {"schema": SCHEMA, **claim_to_dict(result), "statement_latex": result.statement_latex, "steps": steps}
+    """Return what `isoform show --json` prints: the claim as in `verify --json`, its LaTeX, definitions and steps."""
+    return {
+        "schema": SCHEMA,
+        **claim_to_dict(result),
+        "statement_latex": result.statement_latex,
+        "parts": list(result.parts),
+        "definitions": [{"text": text, "latex": latex} for text, latex in result.definitions],
+        "steps": [step_to_dict(step) for step in result.steps],
+    }
 
 
 def step_to_dict(step: Step) -> dict[str, Any]:
@@ -115,6 +121,9 @@ def step_to_dict(step: Step) -> dict[str, Any]:
         "latex": step.latex,
         "method": step.method,
         "discharged": list(step.discharged),
+        "sides": list(step.sides),
+        "sides_latex": list(step.sides_latex),
+        "continues": step.continues,
     }
 
 

@@ -172,6 +172,7 @@ def near_miss_to_dict(miss: NearMissResult) -> dict[str, Any]:
         "counterexample": miss.counterexample,
         "engines": list(miss.engines),
         "reason": miss.reason,
+        "changes": list(miss.changes),
     }
 
 

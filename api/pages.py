@@ -29,7 +29,7 @@ Section = tuple[str, list[str]]
 
 
 def print_claim(result: ClaimResult) -> None:
-    """Print a claim: statement, assumptions, sources, steps, near misses with their counterexamples."""
+    """Print a claim: definitions, statement, assumptions, sources, steps, near misses with their counterexamples."""
     _print(
         result.id, result.title, (f"version {result.version}", result.scope), result.verdict, verdict_line(result), _claim_sections(result)
     )
@@ -41,12 +41,15 @@ def print_trust(trust: Trust) -> None:
 
 
 def latex(result: ClaimResult) -> str:
-    """Return a claim as a LaTeX fragment: the statement, and the steps where they have formulas."""
+    """Return a claim as a LaTeX fragment: the definitions, the statement, and the steps where they have formulas."""
     lines = [f"% {result.id} (version {result.version}): {verdict_line(result)}, {result.scope}", rf"\paragraph{{{_escape(result.title)}}}"]
-    lines += _display(result.statement_latex)
+    for _, definition in result.definitions:
+        lines += _display(definition)
+    lines += ["", r"\emph{Statement}", *_display(result.statement_latex)]
     for step in result.steps:
+        formula = f"{{}} = {step.sides_latex[1]}" if step.continues else step.latex
         how = ", ".join((step.method, *step.discharged))
-        lines += ["", rf"\emph{{{_escape(step.title)}}} ({_escape(how)})", *(_display(step.latex) or [_escape(step.text)])]
+        lines += ["", rf"\emph{{{_escape(step.title)}}} ({_escape(how)})", *(_display(formula) or [_escape(step.text)])]
     return "\n".join(lines)
 
 
@@ -64,13 +67,14 @@ def _print(id: str, title: str, notes: tuple[str, ...], verdict: str, line: str,
 
 
 def _claim_sections(result: ClaimResult) -> Iterator[Section]:
-    yield "Statement", [result.statement]
+    yield "Definitions", [text for text, _ in result.definitions]
+    yield "Statement", _conjunction(result.parts or (result.statement,))
     yield "As written in the source", [result.as_written] if result.as_written else []
     yield "Counterexample to it", [result.counterexample] if result.counterexample else []
     yield "Assumptions", list(result.assumptions)
     yield "Assumptions that the proof does not use", list(result.unneeded)
     yield "Sources", [_source(source) for source in result.sources]
-    yield "Derivation", [line for number, step in enumerate(result.steps, 1) for line in _step(number, step)]
+    yield "Derivation", list(_derivation(result.steps))
     yield "Near misses", [line for miss in result.near_misses for line in _near_miss(miss)]
     yield "Evidence", [_evidence(item) for item in result.evidence]
     yield "Why it is not decided" if result.verdict == "unknown" else "Note", [result.reason] if result.reason else []
@@ -87,10 +91,20 @@ def _trust_sections(trust: Trust) -> Iterator[Section]:
     yield "Trusted", [trust.trusted]
 
 
-def _step(number: int, step: Step) -> Iterator[str]:
-    yield f"{number}. {step.title}" + (f"  [{step.method}]" if step.method else "")
-    yield from (f"   {line}" for line in step.text.splitlines())
-    yield from (f"   · {line}" for line in step.discharged)
+def _conjunction(parts: tuple[str, ...]) -> list[str]:
+    return [("∧ " if n else "") + part for n, part in enumerate(parts)]
+
+
+def _derivation(steps: tuple[Step, ...]) -> Iterator[str]:
+    """The steps with their reasons; in a chain of equations every line is the next right side."""
+    for n, step in enumerate(steps):
+        yield f"{n + 1}. {step.title}"
+        how = ", by ".join(filter(None, (step.method, ", ".join(step.discharged))))
+        chained = n + 1 < len(steps) and steps[n + 1].continues
+        if chained and not step.continues:
+            yield f"   {step.sides[0]}"
+        formula = f"  = {step.sides[1]}" if step.continues or chained else step.text
+        yield f"   {formula}" + (f"  [{how}]" if how else "")
 
 
 def _obligation(step: Step) -> str:
@@ -99,8 +113,9 @@ def _obligation(step: Step) -> str:
 
 def _near_miss(miss: NearMissResult) -> Iterator[str]:
     yield f"{'rejected' if miss.rejected else 'NOT REJECTED'}: {miss.name}"
+    yield from (f"   {line}" for line in miss.changes)
     if miss.counterexample:
-        yield f"   {miss.counterexample}" + (f"  [{', '.join(miss.engines)}]" if miss.engines else "")
+        yield f"   fails at {miss.counterexample}" + (f"  [{', '.join(miss.engines)}]" if miss.engines else "")
     if miss.reason:
         yield f"   {miss.reason}"
 

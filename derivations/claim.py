@@ -93,29 +93,44 @@ class Evidence:
 
 @dataclass(frozen=True)
 class NearMissResult:
-    """A near miss after a run: rejected only if both engines see it fail at one point."""
+    """A near miss after a run: rejected only if both engines see it fail at one point.
+
+    ``changes`` say how it differs from the statement.
+    """
 
     name: str
     rejected: bool
     counterexample: str
     engines: tuple[str, ...]
     reason: str = ""
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a derivation."""
+    """One line of a derivation.
+
+    ``sides`` are the two sides of an equation, empty for another formula; a step ``continues`` a chain where its
+    left side is the right side of the step before.
+    """
 
     title: str
     text: str
     latex: str
     method: str
     discharged: tuple[str, ...] = ()
+    sides: tuple[str, ...] = ()
+    sides_latex: tuple[str, ...] = ()
+    continues: bool = False
 
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """The verdict of a run on one claim, with all that it rests on."""
+    """The verdict of a run on one claim, with all that it rests on.
+
+    ``parts`` are the conjuncts of the statement; ``definitions`` say what its recursions and named terms are, as
+    pairs of text and LaTeX.
+    """
 
     id: str
     version: int
@@ -138,6 +153,8 @@ class ClaimResult:
     unfinished: tuple[str, ...] = ()
     seconds: float = 0.0
     reason: str = ""
+    parts: tuple[str, ...] = ()
+    definitions: tuple[tuple[str, str], ...] = ()
 
     @property
     def holds(self) -> bool:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from time import perf_counter
 
 import sympy
 
-from .claim import Claim, ClaimResult, Evidence, NearMiss, NearMissResult, Step
+from .claim import Claim, ClaimResult, Evidence, NearMiss, NearMissResult
 from .evaluate import Certificate, Counterexample, certify, recheck, refute
 from .kernel.assumed import ASSUMED
 from .kernel.counterexample import refuted_by
 from .kernel.formulas import Statement
-from .kernel.printing import latex, text
 from .kernel.proof import Proof, Unproved
 from .kernel.prove import prove
 from .registry import UnknownClaim, claim
+from .writing import Writing
 
 KERNEL = "isoform kernel"
 SECOND = "evaluator"
@@ -75,22 +76,25 @@ def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
     misses = tuple(_counterexample(n, seed) for n in c.near_misses)
     reasons += [f"near miss not rejected: {n.name}: {n.reason}" for n in misses if not n.rejected]
     unfinished = _unfinished(c, proof)
+    writing = Writing(c, proof)
     return ClaimResult(
         id=c.id,
         version=c.version,
         title=c.title,
-        statement=text(c.statement.conclusion),
-        statement_latex=latex(c.statement.conclusion),
+        statement=writing.text(c.statement.conclusion),
+        statement_latex=writing.latex(c.statement.conclusion),
+        parts=writing.parts(),
+        definitions=writing.definitions(),
         verdict=_verdict(c, proof, certificate, written),
         expected=c.expected,
         scope=proof.scope if proof else "",
-        assumptions=_assumptions(c.statement),
+        assumptions=writing.assumptions(),
         unneeded=tuple(a.name for a in c.statement.assumptions if proof and a.name not in proof.used),
         sources=c.sources,
         evidence=_evidence(proof, certificate, written),
-        near_misses=misses,
-        steps=_steps(proof),
-        as_written=text(c.as_written) if c.as_written else "",
+        near_misses=tuple(replace(r, changes=writing.changes(n)) for n, r in zip(c.near_misses, misses, strict=True)),
+        steps=writing.steps(),
+        as_written=writing.text(c.as_written) if c.as_written else "",
         counterexample=written.counterexample if written else "",
         lemmas=tuple(sorted(proof.lemmas)) if proof else (),
         assumed=tuple(sorted(proof.assumed)) if proof else (),
@@ -167,11 +171,6 @@ def _unfinished(c: Claim, proof: Proof | None) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _assumptions(s: Statement) -> tuple[str, ...]:
-    where = (text(s.where),) if s.where.args else ()
-    return (*where, *[f"{a.name}: {text(a.formula)}" for a in s.assumptions])
-
-
 def _evidence(proof: Proof | None, certificate: Certificate, written: NearMissResult | None) -> tuple[Evidence, ...]:
     out: list[Evidence] = []
     if proof:
@@ -197,12 +196,6 @@ def _certified(c: Certificate) -> str:
     if c.radius is not None:
         parts.append(f"largest radius {c.radius:.1e}")
     return "; ".join(parts)
-
-
-def _steps(proof: Proof | None) -> tuple[Step, ...]:
-    if proof is None:
-        return ()
-    return tuple(Step(o.title, o.text, o.latex, o.method, o.by) for o in proof.obligations)
 
 
 def engine_versions() -> dict[str, str]:

@@ -26,7 +26,7 @@ from .formulas import (
 )
 from .instances import instantiate
 from .normal import Reader, Rule, Trace, conditions_of
-from .printing import latex, text
+from .printing import text
 from .proof import Obligation, Unproved
 from .signs import Fact, Signs, read_fact
 from .terms import Term, substitute
@@ -83,17 +83,17 @@ def direct(goal: Goal, script: sc.Direct) -> None:
 def chain(goal: Goal, script: sc.Chain) -> None:
     e = equation_of(goal)
     term = e.lhs
-    for link in script.links:
-        show_equal(goal, term, link.term, link.by, link.note or goal.title)
+    for n, link in enumerate(script.links):
+        show_equal(goal, term, link.term, link.by, link.note or goal.title, n > 0)
         term = link.term
-    show_equal(goal, term, e.rhs, script.by, script.note or goal.title)
+    show_equal(goal, term, e.rhs, script.by, script.note or goal.title, bool(script.links))
 
 
-def show_equal(goal: Goal, a: Term, b: Term, by: tuple[sc.Reason, ...], title: str) -> None:
+def show_equal(goal: Goal, a: Term, b: Term, by: tuple[sc.Reason, ...], title: str, continues: bool = False) -> None:
     """The one place where an equation is accepted: its difference has no residue and its conditions hold."""
     Equation(a, b)
     if not feasible(goal.facts):
-        record(goal, title, Equation(a, b), "no such indices", ())
+        record(goal, title, Equation(a, b), "no such indices", (), continues)
         return
     reader, extra = reader_of(goal, by, a.shape)
     left = residue(reader.read(a) + scale(reader.read(b), MINUS) + extra(reader), goal.facts, nonzero_decider(goal))
@@ -102,15 +102,15 @@ def show_equal(goal: Goal, a: Term, b: Term, by: tuple[sc.Reason, ...], title: s
     discharge(goal, reader.trace)
     note_rules(goal, reader.trace)
     labels = tuple(sorted(reader.trace.rules | {label(r.equation) for r in by if isinstance(r, sc.Using)}))
-    record(goal, title, Equation(a, b), "normal form", labels)
+    record(goal, title, Equation(a, b), "normal form", labels, continues)
 
 
 def shown(left: Poly) -> str:
     return " + ".join(f"{c}*{m.key}" for m, c in left[:3]) + (" + ..." if len(left) > 3 else "")
 
 
-def record(goal: Goal, title: str, f: Formula, method: str, by: tuple[str, ...]) -> None:
-    goal.ledger.obligations.append(Obligation(title, text(f), latex(f), method, by))
+def record(goal: Goal, title: str, f: Formula, method: str, by: tuple[str, ...], continues: bool = False) -> None:
+    goal.ledger.obligations.append(Obligation(title, f, method, by, continues))
 
 
 def reader_of(goal: Goal, by: tuple[sc.Reason, ...], shape: tuple[Expr, Expr]) -> tuple[Reader, Callable[[Reader], Poly]]:

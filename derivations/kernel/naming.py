@@ -155,13 +155,18 @@ def _fits(definition: Named, x: Named) -> bool:
 # what is found
 
 
+def _is_time(x: Rec) -> bool:
+    """Whether the index of a member can be that of the definition; a capital letter is a length."""
+    return isinstance(x.at, Symbol) and x.at.name.islower() and x.at not in free(x.moved(0))
+
+
 def defining(x: Rec | Named) -> tuple[Equation, ...]:
     """The equations that say what a name stands for."""
     if isinstance(x, Named):
         return (Equation(x, x.body),)
     spoken = free(x.moved(0))
-    own = isinstance(x.at, Symbol) and x.at not in spoken
-    t = cast(Symbol, x.at) if own else next(s for s in map(index, (*TIMES, *(f"t_{n}" for n in range(len(spoken))))) if s not in spoken)
+    others = map(index, (*TIMES, *(f"t_{n}" for n in range(len(spoken)))))
+    t = cast(Symbol, x.at) if _is_time(x) else next(s for s in others if s not in spoken)
     return Equation(x.moved(x.start), x.init), Equation(x.moved(t), x.step_at(t, x.moved(t - 1)))
 
 
@@ -210,7 +215,7 @@ class _Found:
     def _recursion(self, x: Rec, bound: Bound) -> None:
         key = family(x)[0]
         # the index of the definition is the first one that stands free
-        free_index = isinstance(x.at, Symbol) and x.at not in bound | free(x.moved(0))
+        free_index = _is_time(x) and x.at not in bound
         if key in self._places and (self._settled[key] or not free_index):
             return
         self._settled[key] = free_index

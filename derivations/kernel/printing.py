@@ -31,7 +31,7 @@ from .formulas import (
     NonZero,
     Statement,
 )
-from .naming import Names
+from .naming import Definition, Names
 from .spelling import (
     ATOM,
     CONNECTIVE,
@@ -106,6 +106,11 @@ def text(x: Printable, names: Names | None = None) -> str:
 def latex(x: Printable, names: Names | None = None) -> str:
     """LaTeX for mathematics mode."""
     return _show(x, replace(LATEX, names=names or Names((x,))))[0]
+
+
+def defined(x: Definition, names: Names) -> tuple[str, str]:
+    """What a name stands for, as text and as LaTeX."""
+    return ", ".join(text(e, names) for e in x.equations), r",\quad ".join(latex(e, names) for e in x.equations)
 
 
 # class -> the level that its operands need, the level that it has

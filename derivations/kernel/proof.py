@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import InitVar, dataclass
 
+from .formulas import Formula
+from .printing import latex, text
+
 _KEY = object()
 
 
@@ -13,13 +16,24 @@ class Unproved(ValueError):
 
 @dataclass(frozen=True)
 class Obligation:
-    """One thing that had to be shown: its text, how it was discharged, and by which equations."""
+    """One thing that had to be shown, as written, how it was discharged, and by which equations.
+
+    It ``continues`` the obligation before where that one's right side is its left side.
+    """
 
     title: str
-    text: str
-    latex: str
+    formula: Formula
     method: str
     by: tuple[str, ...] = ()
+    continues: bool = False
+
+    @property
+    def text(self) -> str:
+        return text(self.formula)
+
+    @property
+    def latex(self) -> str:
+        return latex(self.formula)
 
 
 @dataclass(frozen=True)

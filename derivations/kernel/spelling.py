@@ -112,7 +112,6 @@ _SPELLINGS: Mapping[str, tuple[str, str]] = {
     "Certain": ("E[$a]", r"\mathbb{E}\left[$a\right]"),
     "True": ("true", r"\text{true}"),
     "Equation": ("$a = $b", "$a = $b"),
-    "Also": (", ", r",\quad "),
     "Equal": (" = ", " = "),
     "AtMost": (" ≤ ", r" \le "),
     "Below": (" < ", " < "),

@@ -112,16 +112,27 @@ def test_an_interrupt_outside_a_run(run, monkeypatch):
 def test_show_reads_like_a_paper(run):
     code, out, _ = run("show", "alpha/holds")
     assert code == 0
-    sections = ("Statement", "Assumptions", "Sources", "Derivation", "Near misses", "Evidence")
+    sections = ("Definitions", "Statement", "Assumptions", "Sources", "Derivation", "Near misses", "Evidence")
     assert sorted(sections, key=out.index) == list(sections)
     for text in (
         "H_t = Σ v_j k_jᵀ",
         "A. Author, eq. 3 (index shifted)",
-        "1. Base  [normal form]",
+        "H_0 = 0, H_t = H_{t−1} + v_t k_tᵀ",
+        "  ∧ Q = K",
+        "1. Base",
+        "Both sides are zero.  [normal form, by 0 = 0 by normal form]",
         "rejected: exponent off by one",
+        "instead: H_t = 0",
         "3 ≠ 4",
     ):
         assert text in out
+
+
+def test_a_chain_gives_every_term_once(run):
+    lines = [line.strip() for line in run("show", "alpha/holds")[1].splitlines()]
+    start = lines.index("2. The update")
+    following = ["H_t", "= a  [normal form]", "3. The state before", "= b  [normal form, by induction hypothesis]"]
+    assert lines[start + 1 : start + 5] == following
 
 
 def test_show_tells_of_a_near_miss_that_stayed(run):
@@ -134,6 +145,8 @@ def test_show_latex(run):
     code, out, _ = run("show", "alpha/holds", "--latex")
     assert code == 0
     assert r"\sum_j v_j k_j^T" in out and r"50\% of a title" in out
+    shown = [line.strip() for line in out.splitlines()]
+    assert shown.index("H_{0} = 0") < shown.index(r"\emph{Statement}") < shown.index("H_t = a_l") < shown.index("{} = b_l")
 
 
 def test_show_json(run):
@@ -142,6 +155,9 @@ def test_show_json(run):
     assert (code, found["schema"], found["id"]) == (0, 1, "alpha/holds")
     assert found["steps"][0]["method"] == "normal form"
     assert found["near_misses"]["list"][0]["counterexample"] == "T = 2: 3 ≠ 4"
+    assert found["near_misses"]["list"][0]["changes"] == ["instead: H_t = 0"]
+    assert found["definitions"] == [{"text": "H_0 = 0, H_t = H_{t−1} + v_t k_tᵀ", "latex": "H_{0} = 0"}]
+    assert [(step["continues"], step["sides"]) for step in found["steps"]] == [(False, []), (False, ["H_t", "a"]), (True, ["a", "b"])]
 
 
 def test_show_of_a_crash_is_a_failure_of_isoform(run):

@@ -29,7 +29,7 @@ CLAIMS = (
     FakeClaim("beta-net/refuted", expected="refuted"),
 )
 EVIDENCE = (Evidence("proved", "kernel", "1", "induction"), Evidence("certified", "evaluate", "2", "failure probability 2^-50"))
-NEAR_MISS = NearMissResult("exponent off by one", True, "T = 2: 3 ≠ 4", ("kernel", "evaluate"))
+NEAR_MISS = NearMissResult("exponent off by one", True, "T = 2: 3 ≠ 4", ("kernel", "evaluate"), changes=("instead: H_t = 0",))
 
 
 def result(id="alpha/holds", **changes):
@@ -46,7 +46,13 @@ def result(id="alpha/holds", **changes):
         "sources": (Source("A. Author", "eq. 3", "index shifted"),),
         "evidence": EVIDENCE,
         "near_misses": (NEAR_MISS,),
-        "steps": (Step("Base", "Both sides are zero.", "0 = 0", "normal form", ("0 = 0 by normal form",)),),
+        "steps": (
+            Step("Base", "Both sides are zero.", "0 = 0", "normal form", ("0 = 0 by normal form",)),
+            Step("The update", "H_t = a", "H_t = a_l", "normal form", (), ("H_t", "a"), ("H_t", "a_l")),
+            Step("The state before", "a = b", "a_l = b_l", "normal form", ("induction hypothesis",), ("a", "b"), ("a_l", "b_l"), True),
+        ),
+        "parts": ("H_t = Σ v_j k_jᵀ", "Q = K"),
+        "definitions": (("H_0 = 0, H_t = H_{t−1} + v_t k_tᵀ", "H_{0} = 0"),),
         "as_written": "",
         "counterexample": "",
         "seconds": 0.25,
