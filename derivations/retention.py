@@ -11,7 +11,7 @@ from __future__ import annotations
 from . import linear_attention
 from .claim import Claim, Source, variant
 from .kernel.formulas import And, Assumption, Declaration, Equation, Implies, Statement
-from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Rowwise, Suppose, Unfold
+from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Rowwise, Suppose, Unfold, Using
 from .kernel.terms import (
     Hadamard,
     Index,
@@ -22,6 +22,8 @@ from .kernel.terms import (
     Where,
     Zero,
     entries,
+    equal,
+    indicator,
     indices,
     le,
     lt,
@@ -109,4 +111,62 @@ PARALLEL = Claim(
         variant(parallel, "a state at the start is forgotten", Equation(Hadamard(Q * K.T, decay()) * V, outputs)),
     ),
 )
-CLAIMS = (UNROLLED, PARALLEL)
+
+# The ends of the range of γ -----------------------------------------------------------------------
+
+keeps_all, keeps_none = Equation(gamma, 1), Equation(gamma, 0)
+additive = Equation(H[n], linear_attention.H[n])
+current = Equation(H[s], v[s] * k[s].T)
+age_zero = Equation(gamma**n, indicator(equal(n, 0)))
+limits = Statement(
+    And(Implies(keeps_all, additive), Implies(keeps_none, And(current, age_zero))), le(0, n) & le(1, s)
+)
+nothing_kept = Using(Given("premise"), right=gamma**n)
+
+LIMITS = Claim(
+    id="retention/limits",
+    title="γ = 1 is linear attention; γ = 0 keeps the current token only, with 0⁰ = 1",
+    statement=limits,
+    sources=(Source(SUN, "equations 5 and 6", "γ lies strictly between there"), Source(NOTE, "section 1.3.4: γ in [0, 1]")),
+    proof=Each(
+        (
+            Suppose(
+                Induction(
+                    n,
+                    Direct(note="the same start"),
+                    Chain(
+                        (Link(gamma * H[n] + v[n + 1] * k[n + 1].T, note="the update, as declared"),),
+                        (Hypothesis(), Given("premise")),
+                        "γ = 1: the update of linear attention",
+                    ),
+                )
+            ),
+            Suppose(
+                Each(
+                    (
+                        Direct((Unfold(H[s]), Given("premise")), "γ = 0: nothing of the state before"),
+                        Induction(
+                            n,
+                            Direct(note="the current token has no factor γ: 0⁰ = 1"),
+                            Direct((nothing_kept,), "an older one has a factor γ = 0"),
+                        ),
+                    )
+                )
+            ),
+        )
+    ),
+    operator=DECLARATION,
+    near_misses=(
+        variant(limits, "any γ is linear attention", And(additive, Implies(keeps_none, And(current, age_zero)))),
+        variant(
+            limits,
+            "γ = 0 forgets the current token too",
+            And(Implies(keeps_all, additive), Implies(keeps_none, And(Equation(H[s], Zero(d_v, d_k)), age_zero))),
+        ),
+        variant(limits, "0⁰ = 0", And(Implies(keeps_all, additive), Implies(keeps_none, And(current, Equation(gamma**n, 0))))),
+    ),
+)
+
+# What becomes of one value ------------------------------------------------------------------------
+
+CLAIMS = (UNROLLED, PARALLEL, LIMITS)
