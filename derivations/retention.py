@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from . import linear_attention
 from .claim import Claim, Source, variant
-from .kernel.formulas import And, Assumption, Declaration, Equation, Implies, Statement
-from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Rowwise, Suppose, Unfold, Using
+from .kernel.formulas import And, Declaration, Equation, Formula, Implies, Less, LessEqual, Statement
+from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Product, Rowwise, Sign, Suppose, Unfold, Using
 from .kernel.terms import (
     Hadamard,
+    Ind,
     Index,
     Num,
     Stack,
@@ -30,11 +31,12 @@ from .kernel.terms import (
     matrix,
     recurrence,
     scalar,
+    vector,
     vectors,
 )
 
 d_k, d_v = indices("d_k d_v")
-t, s, j, i, n, T = indices("t s j i n T")
+t, s, j, i, l, n, T = indices("t s j i l n T")
 q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
 gamma = scalar("gamma")
 H0 = matrix("H0", d_v, d_k)
@@ -169,4 +171,90 @@ LIMITS = Claim(
 
 # What becomes of one value ------------------------------------------------------------------------
 
-CLAIMS = (UNROLLED, PARALLEL, LIMITS)
+# The weight of v_j in a read-out is what a change δ of v_j is multiplied with there.
+delta, query = vector("delta", d_v), vector("x", d_k)
+epsilon = scalar("epsilon")
+ONE = Num(1)
+
+
+def value(at: Index) -> Term:
+    """The values, with v_j changed by δ."""
+    return v[at] + indicator(equal(at, j)) * delta
+
+
+changed = recurrence("H", H0, lambda t, H: gamma * H + value(t) * k[t].T)
+of_changed = Lemma("affine/scaled", part=1, families={"a": ((t,), gamma), "U": ((t,), value(t) * k[t].T)})
+change = (changed[t] - H[t]) * query
+
+
+def seen(weight: Term) -> Equation:
+    """The change of a read-out by a query x is the change of the value, times the weight."""
+    return Equation(change, weight * (k[j].T * query) * delta)
+
+
+# 1 - γ^n (1 + n (1 - γ)) is a sum of products that are not negative: γ^n <= 1 / (1 + n (1 - γ)) for γ in [0, 1].
+bernoulli = Equation(
+    1 - gamma**n * (1 + Ind(n) * (1 - gamma)),
+    (1 - gamma) ** 2 * Sum(Ind(l) * gamma ** (l - 1), l, 1, n),
+)
+fading = And(LessEqual(0, gamma), Less(gamma, 1), Less(0, epsilon), LessEqual(1, Ind(n) * epsilon * (1 - gamma)))
+sluggish = And(LessEqual(0, gamma), LessEqual(gamma, 1), Less(0, epsilon), LessEqual(1, Ind(n) * epsilon))
+small = Implies(fading, LessEqual(gamma**n, epsilon))
+no_sign = Implies(LessEqual(0, gamma), LessEqual(0, gamma**n))
+stays = Implies(keeps_all, Equation(gamma**n, 1))
+
+
+def forgotten(weight: Term = gamma ** (t - j), vanishes: Formula = small, at_one: Formula = stays) -> Formula:
+    """The weight at t of a value written at j; it falls below any ε > 0 if γ < 1, and stays if γ = 1."""
+    return And(seen(weight), bernoulli, no_sign, vanishes, at_one)
+
+
+forgets = Statement(forgotten(), le(0, n) & le(1, j) & le(j, t))
+unchanged = (of_changed, powers, Lemma("retention/unrolled"))
+
+FORGETS = Claim(
+    id="retention/forgets",
+    title="for a fixed query the weight of v_j is γ^{t-j} k_jᵀx: it vanishes in time if γ < 1, and never changes if γ = 1",
+    statement=forgets,
+    sources=(
+        Source(NOTE, "section 1.3.4: γ is there to forget"),
+        Source(SUN, "section 2.1, the decay matrix D", "γ^n <= ε once n (1 - γ) ε >= 1, by Bernoulli's inequality"),
+    ),
+    proof=Each(
+        (
+            Direct(unchanged, "both states, unrolled: they differ in write j"),
+            Induction(n, Direct(note="n = 0: no age, no term"), Direct((Using(Hypothesis()),), "one more term")),
+            Suppose(Sign()),
+            Suppose(
+                Sign(
+                    (
+                        Product((epsilon, 1 - gamma, 1 - gamma, Sum(Ind(l) * gamma ** (l - 1), l, 1, n))),
+                        Product((epsilon, gamma**n)),
+                        Product((gamma**n, Ind(n) * epsilon * (1 - gamma) - 1)),
+                    ),
+                    (Using(Part(2), left=epsilon),),
+                )
+            ),
+            Suppose(
+                Induction(
+                    n,
+                    Direct(note="n = 0: no factor"),
+                    Direct((Using(Given("premise"), right=gamma**n), Using(Hypothesis())), "one more factor 1"),
+                )
+            ),
+        )
+    ),
+    operator=DECLARATION,
+    near_misses=(
+        variant(forgets, "the weight of one step later", forgotten(gamma ** (t - j + 1))),
+        variant(forgets, "a weight that stays", forgotten(ONE)),
+        variant(
+            forgets,
+            "γ = 1 forgets too",
+            forgotten(vanishes=Implies(sluggish, LessEqual(gamma**n, epsilon))),
+        ),
+        variant(forgets, "any γ stays", forgotten(at_one=Equation(gamma**n, 1))),
+    ),
+)
+
+CLAIMS = (UNROLLED, PARALLEL, LIMITS, FORGETS)
