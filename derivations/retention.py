@@ -11,7 +11,23 @@ from __future__ import annotations
 from . import linear_attention
 from .claim import Claim, Source, variant
 from .kernel.formulas import And, Declaration, Equation, Formula, Implies, Less, LessEqual, Statement
-from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Product, Rowwise, Sign, Suppose, Unfold, Using
+from .kernel.scripts import (
+    Chain,
+    Direct,
+    Each,
+    Given,
+    Hypothesis,
+    Induction,
+    Lemma,
+    Link,
+    Part,
+    Product,
+    Rowwise,
+    Sign,
+    Suppose,
+    Unfold,
+    Using,
+)
 from .kernel.terms import (
     Hadamard,
     Ind,
@@ -27,7 +43,6 @@ from .kernel.terms import (
     indicator,
     indices,
     le,
-    lt,
     matrix,
     recurrence,
     scalar,
