@@ -109,6 +109,11 @@ def check_state(where: str, like: Tensor, state: Tensor, sizes: dict[str, int], 
         raise ValueError(f"{where}: initial_state is on {state.device}, the first argument on {like.device}; one device is allowed.")
 
 
+def own(state: Tensor, length: int) -> Tensor:
+    """The state as a result: of no token it would be the caller's initial state itself, so it is copied."""
+    return state if length else state.clone()
+
+
 def check_positive(where: str, name: str, value: int) -> None:
     """Raise TypeError or ValueError unless `value` is a Python integer of at least 1."""
     if not isinstance(value, int | torch.SymInt) or isinstance(value, bool):

@@ -31,6 +31,7 @@ from ._common import (
     chunk_layout,
     each_segment,
     from_chunks,
+    own,
     quarantine,
     scan_chunks,
     spread,
@@ -67,7 +68,7 @@ def recurrent(
         o, last = _recurrent(*inputs, state)
     else:
         o, last = each_segment(_recurrent, inputs, state, cu_seqlens)
-    return o.to(v.dtype), last if output_final_state else None
+    return o.to(v.dtype), own(last, v.shape[1]) if output_final_state else None
 
 
 def chunkwise(
@@ -109,7 +110,7 @@ def chunkwise(
     before, last = scan_chunks(change + stain[..., -1:, :], state, layout, -turn)
     inner, read = ((cq @ ck.mT).tril() @ solved).split([cv.shape[-1], ck.shape[-1]], -1)
     o = (cq - read) @ before + inner + stain
-    return from_chunks(o, q.shape[1], layout).to(v.dtype), last if output_final_state else None
+    return from_chunks(o, q.shape[1], layout).to(v.dtype), own(last, v.shape[1]) if output_final_state else None
 
 
 def step(

@@ -30,6 +30,7 @@ from ._common import (
     chunk_layout,
     each_segment,
     from_chunks,
+    own,
     quarantine,
     scan_chunks,
     spread,
@@ -190,7 +191,7 @@ def _leave(o: Tensor, state: Tensor, v: Tensor, output_final_state: bool) -> tup
         return o, None
     n, h, dk, _ = state.shape
     groups = v.shape[2] // h if h else 1
-    state = state.reshape(n, h, dk, groups, v.shape[3]).transpose(2, 3)
+    state = own(state, v.shape[1]).reshape(n, h, dk, groups, v.shape[3]).transpose(2, 3)
     return o, state.reshape(n, v.shape[2], dk, v.shape[3])
 
 

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Inexact
 from torch import Tensor
 
-from ._common import COMPLEX, REAL, accumulator, check
+from ._common import COMPLEX, REAL, accumulator, check, own
 
 
 def recurrent(
@@ -147,7 +147,7 @@ def _enter(
 
 def _leave(y: Tensor, state: Tensor, u: Tensor, output_final_state: bool) -> Tensor | tuple[Tensor, Tensor]:
     y = _like(u, y)
-    return (y, state) if output_final_state else y
+    return (y, own(state, u.shape[-1])) if output_final_state else y
 
 
 def _like(u: Tensor, y: Tensor) -> Tensor:

@@ -363,8 +363,8 @@ class Rec(Term):
         return substitute(cast(Term, self.args[6]), {self.args[2]: index_expression(t), self.args[3]: previous})
 
     def moved(self, at: Index) -> Rec:
-        """The same family's member at another index."""
-        return Rec(self.name, at, *self.args[2:])  # type: ignore[arg-type]
+        """The same family's member at another index; its bound names are the same."""
+        return cast(Rec, Basic.__new__(Rec, self.args[0], index_expression(at), *self.args[2:]))
 
 
 @dataclass(frozen=True)
