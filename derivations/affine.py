@@ -306,4 +306,24 @@ SCALED = Claim(
     near_misses=misses(scaled_sum, scaled_write),
 )
 
-CLAIMS = (UNROLLED, SPLIT, PRODUCTS, RIGHT, LEFT, SCALED)
+additive = recurrence("H", H0, lambda t, H: H + U[t])
+
+
+def additive_sum(first: Index = 1, last: Index = t) -> Statement:
+    """The state is the affine one with identities, and the sum of the start and the writes first..last."""
+    return Statement(And(Equation(additive[t], instance(I_v, I_k)), Equation(additive[t], H0 + Sum(U[j], j, first, last))), le(0, t))
+
+
+ADDITIVE = Claim(
+    id="affine/additive",
+    title="no transitions: H_t = H_{t-1} + U_t",
+    statement=additive_sum(),
+    sources=(Source(BLELLOCH, "section 1.3, sums of prefixes"), Source(NOTE, "section 1.3.1: the reflection is the identity")),
+    proof=unrolled_by(I_v, I_k),
+    near_misses=(
+        NearMiss("the last write is left out", additive_sum(last=t - 1)),
+        NearMiss("the first write is left out", additive_sum(first=2)),
+    ),
+)
+
+CLAIMS = (UNROLLED, SPLIT, PRODUCTS, RIGHT, LEFT, SCALED, ADDITIVE)

@@ -160,7 +160,10 @@ LIMITS = Claim(
     id="gated-retention/limits",
     title="constant gates are retention, a gate 0 forgets everything before it; a sigmoid reaches neither 0 nor 1",
     statement=limits,
-    sources=(Source(NOTE, "section 1.3.4, Gated Retention: γ_t = sigmoid(W x_t)"), Source(YOCO, "gated retention", "there a sigmoid to a power 1/τ")),
+    sources=(
+        Source(NOTE, "section 1.3.4, Gated Retention: γ_t = sigmoid(W x_t)"),
+        Source(YOCO, "gated retention", "there a sigmoid to a power 1/τ"),
+    ),
     proof=Each(
         (
             Suppose(
