@@ -98,13 +98,15 @@ def _conjunction(parts: tuple[str, ...]) -> list[str]:
 def _derivation(steps: tuple[Step, ...]) -> Iterator[str]:
     """The steps with their reasons; in a chain of equations every line is the next right side."""
     for n, step in enumerate(steps):
-        yield f"{n + 1}. {step.title}"
+        if step.title:
+            yield f"{n + 1}. {step.title}"
         how = ", by ".join(filter(None, (step.method, ", ".join(step.discharged))))
         chained = n + 1 < len(steps) and steps[n + 1].continues
         if chained and not step.continues:
             yield f"   {step.sides[0]}"
         formula = f"  = {step.sides[1]}" if step.continues or chained else step.text
-        yield f"   {formula}" + (f"  [{how}]" if how else "")
+        lead = "  " if step.title else f"{n + 1}."
+        yield f"{lead} {formula}" + (f"  [{how}]" if how else "")
 
 
 def _obligation(step: Step) -> str:

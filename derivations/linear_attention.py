@@ -13,6 +13,7 @@ from .kernel.formulas import Assumption, Declaration, Equation, Statement
 from .kernel.scripts import Chain, Direct, Given, Induction, Lemma, Link, Rowwise
 from .kernel.terms import (
     Exp,
+    Family,
     Hadamard,
     Stack,
     Sum,
@@ -24,6 +25,7 @@ from .kernel.terms import (
     le,
     lt,
     matrix,
+    named,
     recurrence,
     vectors,
 )
@@ -96,18 +98,18 @@ READOUT = Claim(
 )
 
 
-def rows(family: object, last: object = T) -> Term:
+def rows(family: Family) -> Term:
     """The matrix whose row i is the i-th member, transposed."""
-    return Stack(family[i].T, i, 1, last)  # type: ignore[index]
+    return named(family.name.upper(), Stack(family[i].T, i, 1, T))
 
 
 Q, K, V = rows(q), rows(k), rows(v)
-M = entries(indicator(le(j, i)), i, (1, T), j, (1, T))
+M = named("M", entries(indicator(le(j, i)), i, (1, T), j, (1, T)))
 outputs = Stack((H[i] * q[i]).T, i, 1, T)
 
 # Training computes all outputs at once, as a masked matrix product.
 parallel = Statement(Equation(Hadamard(Q * K.T, M) * V, outputs), le(0, T), (fresh_start,))
-strict_mask = entries(indicator(lt(j, i)), i, (1, T), j, (1, T))
+strict_mask = named("M", entries(indicator(lt(j, i)), i, (1, T), j, (1, T)))
 
 PARALLEL = Claim(
     id="linear-attention/parallel",

@@ -37,6 +37,7 @@ from .kernel.terms import (
     le,
     matrices,
     matrix,
+    named,
     recurrence,
     scalar,
     vector,
@@ -183,7 +184,7 @@ UNROLLED = Claim(
 
 def tap(lag: Any) -> Term:
     """The kernel K̄_l = C Ā^l B̄."""
-    return C * Abar**lag * Bbar
+    return named("Kbar", C * Abar**lag * Bbar, lag)
 
 
 def convolved(at: Any, family: Family = u, first: Any = 1, lead: Any = 0) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Statement
 from ..kernel.scripts import Chain, Direct, Each, Link, Rowwise
-from ..kernel.terms import Entry, Exp, Hadamard, Ind, Index, NegInf, Num, Row, Sqrt, Stack, Sum, Term, entries, index, indicator, le
+from ..kernel.terms import Entry, Exp, Hadamard, Ind, Index, NegInf, Num, Row, Sqrt, Stack, Sum, Term, entries, index, indicator, le, named
 from .operators import MASKED, NOTE, VASWANI, T, causal, column, d_k, full, i, j, k, l, normaliser, q, row, rows, score, softmax, t, v
 
 # softmax(QKᵀ/√d_k) V, as in the paper -----------------------------------------------------------------
@@ -20,7 +20,8 @@ def of_matrix(r: Index, c: Index) -> Term:
 
 def weight(r: Index, c: Index, last: Index) -> Term:
     """softmax([s_r1, …, s_r,last])_c for the scores s = qᵀk/√d_k."""
-    return Exp(q[r].T * k[c] / Sqrt(Ind(d_k))) / Sum(Exp(q[r].T * k[l] / Sqrt(Ind(d_k))), l, 1, last)
+    total = Sum(Exp(q[r].T * k[l] / Sqrt(Ind(d_k))), l, 1, last)
+    return named("w", Exp(q[r].T * k[c] / Sqrt(Ind(d_k))) / total, r, c, last)
 
 
 def means(last: Index) -> Term:
@@ -39,7 +40,7 @@ def product_row(weights: Term) -> Term:
 
 
 V = rows(v, T)
-weights = softmax(of_matrix, T, T)
+weights = softmax(of_matrix, T, T, S)
 masked_weights = softmax(causal(of_matrix, NegInf()), T, T)
 matrix_form = Statement(And(Equation(weights * V, means(T)), Equation(masked_weights * V, means(i))), le(0, T) & le(1, d_k))
 by_columns = entries(Exp(of_matrix(row, column)) / Sum(Exp(of_matrix(l, column)), l, 1, T), row, (1, T), column, (1, T))
@@ -91,7 +92,7 @@ n = index("n")
 readouts = Stack(MASKED.output.subs({t: i}).T, i, 1, T)
 seen = Sum(Exp(q[t].T * k[j]) * v[j], j, 1, t)
 hidden_values = Sum(v[j], j, t + 1, t + n)
-Z = normaliser(q[t], t)
+Z = normaliser(t, t)
 
 
 def row_is(hidden: Term, value: Term) -> Equation:

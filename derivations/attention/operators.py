@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..kernel.formulas import Declaration
-from ..kernel.terms import Exp, Family, Index, NegInf, Stack, Sum, Term, Where, entries, indices, le, vectors
+from ..kernel.terms import Exp, Family, Index, NegInf, Stack, Sum, Term, Where, entries, indices, le, named, vectors
 
 VASWANI = "Vaswani et al., Attention Is All You Need, arXiv 1706.03762"
 NOTE = "Transformer结构 (a blog note on the architecture)"
@@ -23,20 +23,20 @@ row, column = indices("r c")  # of the matrices below
 q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
 
 
-def normaliser(query: Term, last: Index) -> Term:
-    """Z: the sum of exp(queryᵀ k_j) over j = 1..last."""
-    return Sum(Exp(query.T * k[j]), j, 1, last)
+def normaliser(r: Index, last: Index) -> Term:
+    """Z_{r,last}: the sum of exp(q_rᵀ k_j) over j = 1..last; Z_r if r is the last."""
+    return named("Z", Sum(Exp(q[r].T * k[j]), j, 1, last), *((r,) if r == last else (r, last)))
 
 
-def read(query: Term, last: Index) -> Term:
-    """What a query reads from the tokens 1..last: the mean of their values, weighed by exp(queryᵀ k_j)."""
-    return Sum(Exp(query.T * k[j]) * v[j], j, 1, last) / normaliser(query, last)
+def read(r: Index, last: Index) -> Term:
+    """What query r reads from the tokens 1..last: the mean of their values, weighed by exp(q_rᵀ k_j)."""
+    return Sum(Exp(q[r].T * k[j]) * v[j], j, 1, last) / normaliser(r, last)
 
 
 MASKED = Declaration(
     operator="attention",
     inputs={"q": q, "k": k, "v": v},
-    output=read(q[t], t),
+    output=read(t, t),
     t=t,
     domains={"q": "real", "k": "real", "v": "real"},
     source=f"{VASWANI}, equation 1 and section 3.2.3",
@@ -44,7 +44,7 @@ MASKED = Declaration(
 FULL = Declaration(
     operator="full-attention",
     inputs={"q": q, "k": k, "v": v},
-    output=read(q[t], T),
+    output=read(t, T),
     t=t,
     length=T,
     domains={"q": "real", "k": "real", "v": "real"},
@@ -57,13 +57,17 @@ Logit = Callable[[Index, Index], Term]
 
 def rows(family: Family, last: Index) -> Term:
     """The matrix whose row i is the i-th member, transposed, i = 1..last."""
-    return Stack(family[row].T, row, 1, last)
+    return named(family.name.upper(), Stack(family[row].T, row, 1, last), last)
 
 
-def softmax(logit: Logit, height: Index, width: Index) -> Term:
-    """The softmax of each row of the height x width matrix of logits."""
+def softmax(logit: Logit, height: Index, width: Index, of: Term | None = None) -> Term:
+    """The softmax of each row of the height x width matrix of logits, which is shown as ``of``."""
     weight = Exp(logit(row, column)) / Sum(Exp(logit(row, l)), l, 1, width)
-    return entries(weight, row, (1, height), column, (1, width))
+    if of is None and logit is score:
+        of = rows(q, height) * rows(k, width).T
+    if of is None:
+        of = entries(logit(row, column), row, (1, height), column, (1, width))
+    return named("softmax", entries(weight, row, (1, height), column, (1, width)), of)
 
 
 def score(r: Index, c: Index) -> Term:
@@ -78,9 +82,10 @@ def causal(logit: Logit, hidden: Term) -> Logit:
 
 def full(last: Index, logit: Logit = score) -> Term:
     """Full attention over the tokens 1..last, all rows at once."""
-    return softmax(logit, last, last) * rows(v, last)
+    attention = softmax(logit, last, last) * rows(v, last)
+    return named("Full", attention, last) if logit is score else attention
 
 
 def masked(last: Index) -> Term:
     """Masked attention over the tokens 1..last, all rows at once."""
-    return full(last, causal(score, NegInf()))
+    return named("Masked", full(last, causal(score, NegInf())), last)

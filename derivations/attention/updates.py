@@ -16,7 +16,7 @@ gain = Exp(q[i].T * k[T + 1])
 
 def Z(last: Index) -> Term:
     """The normaliser of query i over the tokens 1..last."""
-    return normaliser(q[i], last)
+    return normaliser(i, last)
 
 
 unnormalised = Sum(Exp(q[i].T * k[j]) * v[j], j, 1, T)

@@ -21,6 +21,7 @@ from ..kernel.terms import (
     indices,
     le,
     lt,
+    named,
     norm2,
     scalars,
     vector,
@@ -91,10 +92,10 @@ ut_transform = Assumption(
 
 def rows(family: Family) -> Term:
     """The matrix whose rows are the first t members, transposed."""
-    return Stack(family[j].T, j, 1, t)
+    return named(family.name.upper(), Stack(family[j].T, j, 1, t), t)
 
 
-K, V, T_t = rows(k), rows(v), entries(T[n, j], n, (1, t), j, (1, t))
+K, V, T_t = rows(k), rows(v), named("T", entries(T[n, j], n, (1, t), j, (1, t)), t)
 triangular = ForAll(ForAll(Equation(T[n, j], 0), j, t + 1, N), n, 1, t)
 product = Equation(kept(1, t), Eye(d_k) - K.T * T_t.T * K)
 closed = Equation(H[t], H0 * kept(1, t) + (T_t * V).T * K)

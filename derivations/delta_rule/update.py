@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Iff, Implies, Less, LessEqual, NonZero, Statement
 from ..kernel.scripts import Both, Chain, Contradiction, Direct, Each, Given, Link, Product, Sign, Suppose, Unfold
-from ..kernel.terms import At, Deriv, Term, Trace, Zero, le, matrix, norm2, scalar, vector
+from ..kernel.terms import At, Deriv, Term, Trace, Zero, le, matrix, named, norm2, scalar, vector
 from .operator import HALF, NOTE, ONE, SCHLAG, YANG, H, beta, d_k, d_v, k, keeps, s, t, v
 
 # The old value v_old = H_{t-1} k_t is taken out and the new one put in; or: the error is taken out.
@@ -66,7 +66,7 @@ THREE_FORMS = Claim(
 
 def loss(state: Term) -> Term:
     """Half the squared error of recalling v_t from a state by k_t."""
-    return HALF * norm2(state * k[t] - v[t])
+    return named("L", HALF * norm2(state * k[t] - v[t]), t, state)
 
 
 def gradient(state: Term) -> Term:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from ..claim import Claim, NearMiss, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Iff, Invertible, Less, LessEqual, NonZero, Statement
 from ..kernel.scripts import Both, Chain, Contradiction, Direct, Each, Exists, Given, Lemma, Link, Product, Sign, Using
-from ..kernel.terms import Conj, Exp, Integral, Inverse, Num, Term, le, scalar, vectors
+from ..kernel.terms import Conj, Exp, Integral, Inverse, Num, Term, le, named, scalar, vectors
 from .operators import (
     BILINEAR_OPERATOR,
     GU,
@@ -177,7 +177,7 @@ ORDER = Claim(
 
 # For one eigenvalue λ of A, with z = Δλ/2.
 eigenvalue = scalar("lambda", "complex")
-z = HALF * delta * eigenvalue
+z = named("z", HALF * delta * eigenvalue)
 real_part_twice = eigenvalue + Conj(eigenvalue)
 one = Num(1)
 factor = (one + z) / (one - z)

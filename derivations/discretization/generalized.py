@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Invertible, NonZero, Statement
 from ..kernel.scripts import Direct, Each, Exists
-from ..kernel.terms import Inverse, Num, Term, index, matrix, scalar
+from ..kernel.terms import Inverse, Num, Term, index, matrix, named, scalar
 from .operators import GU, LSSL, A, B, N, delta, identity, m
 
 ZHANG = "Zhang, Chen, Chen, Digital Redesign via the Generalized Bilinear Transformation, Int. J. Control 82 (2009)"
@@ -20,8 +20,8 @@ one = Num(1)
 alpha, zeta = scalar("alpha"), scalar("z", "complex")
 C, D = matrix("C", p, N), matrix("D", p, m)
 pencil = identity - alpha * delta * A
-gbt_A = Inverse(pencil) * (identity + (one - alpha) * delta * A)
-gbt_B = Inverse(pencil) * (delta * B)
+gbt_A = named("Abar", Inverse(pencil) * (identity + (one - alpha) * delta * A))
+gbt_B = named("Bbar", Inverse(pencil) * (delta * B))
 resolvent = Inverse(zeta * identity - gbt_A)
 ml_response = C * (zeta * resolvent) * gbt_B
 scipy_C, scipy_D = C * Inverse(pencil), D + alpha * C * gbt_B

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Invertible, NonZero, Statement
 from ..kernel.scripts import Chain, Direct, Each, Exists, Hypothesis, Induction, Lemma, Link, Ode, Using
-from ..kernel.terms import Block, Exp, Eye, Ind, Integral, Inverse, Sum, Term, Zero, index, le, recurrence, scalar, vector
+from ..kernel.terms import Block, Exp, Eye, Ind, Integral, Inverse, Sum, Term, Zero, index, le, named, recurrence, scalar, vector
 from .operators import GU, MAMBA, NOTE, VAN_LOAN, ZOH_OPERATOR, A, B, N, delta, generator, held_integral, identity, k, m, s, u, x0
 
 
@@ -72,8 +72,8 @@ def one_step(control: Term) -> Term:
     return Exp(delta * A) * x0 + Integral(Exp((delta - tau) * A) * B * control, tau, 0, delta)
 
 
-zoh_A = Exp(delta * A)
-zoh_B = held_integral() * B
+zoh_A = named("Abar", Exp(delta * A))
+zoh_B = named("Bbar", held_integral() * B)
 
 held_step = Statement(
     And(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..kernel.formulas import Declaration
-from ..kernel.terms import Block, Exp, Eye, Integral, Inverse, Num, Term, Zero, index, indices, matrix, scalar, vector, vectors
+from ..kernel.terms import Block, Exp, Eye, Integral, Inverse, Num, Term, Zero, index, indices, matrix, named, scalar, vector, vectors
 
 GU = "Gu, Goel, Ré, Efficiently Modeling Long Sequences with Structured State Spaces, arXiv 2111.00396"
 MAMBA = "Gu, Dao, Mamba: Linear-Time Sequence Modeling with Selective State Spaces, arXiv 2312.00752"
@@ -31,7 +31,8 @@ def held_integral(step: Term = delta) -> Term:
 
 generator = Block((A, B), (Zero(m, N), Zero(m, m)))
 gbt_inverse = Inverse(identity - HALF * delta * A)
-bilinear_A, bilinear_B = gbt_inverse * (identity + HALF * delta * A), gbt_inverse * (delta * B)
+bilinear_A = named("Abar", gbt_inverse * (identity + HALF * delta * A))
+bilinear_B = named("Bbar", gbt_inverse * (delta * B))
 euler_A, euler_B = identity + delta * A, delta * B
 
 

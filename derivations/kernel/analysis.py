@@ -23,10 +23,10 @@ def ode(goal: Goal, script: sc.Ode) -> None:
             raise Unproved(f"the variable {s} is not free to vary: the assumption {a.name} speaks of it")
     gap = e.lhs - e.rhs
     zero = tm.Zero(*gap.shape)
-    growth = zero if script.matrix is None else script.matrix * gap
+    slope = tm.Deriv(gap, s)
     if s in tm.free(tm.lift(script.start)):
         raise Unproved(f"the starting value {script.start} depends on {s}")
-    show_equal(goal, tm.Deriv(gap, s) - growth, zero, script.by, f"the same equation in {s}")
+    show_equal(goal, slope if script.matrix is None else slope - script.matrix * gap, zero, script.by, f"the same equation in {s}")
     show_equal(goal, tm.At(gap, s, script.start), zero, script.by, f"the same value at {s} = {script.start}")
     assume(goal, "zero-derivative" if script.matrix is None else "ode-uniqueness")
 

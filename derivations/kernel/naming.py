@@ -5,7 +5,7 @@ Everything that is printed together shares one ``Names``: there, different thing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
@@ -62,13 +62,9 @@ class Names:
         for rec in found.recs:
             if family(rec)[0] not in self._families:
                 self._families[family(rec)[0]] = (self._free_name(_plainly(rec)), rec)
-        defined: list[tuple[str, Named]] = []
-        for node in sorted(found.named, key=lambda n: not _is_generic(n)):
-            known = next((d for d in defined if d[1].label == node.label and _fits(d[1], node)), None)
-            if known is None:
-                known = (self._free_name(_plainly(node)), node)
-                defined.append(known)
-            self._labels[node] = known
+        labels = _Labels(self._free_name)
+        for node in sorted(found.named, key=_specialty):
+            self._labels[node] = labels.name(node)
 
     def _free_name(self, called: Called) -> str:
         n = next(n for n in range(len(self._taken) + 1) if called.primed(n).form not in self._taken)
@@ -134,22 +130,56 @@ def _scopes(x: Basic, bound: Bound) -> Iterator[tuple[Basic, Bound]]:
 # named terms
 
 
-def _is_generic(x: Named) -> bool:
-    names = [a for a in x.arguments if isinstance(a, Symbol) or (isinstance(a, Var) and not a.indices)]
-    return len(names) == len(set(names)) == len(x.arguments)
+def _specialty(x: Named) -> tuple[int, int]:
+    """How far the arguments are from different symbols or variables, for which a definition is one for all."""
+    repeated = len(x.arguments) - len(set(x.arguments))
+    return repeated, sum(1 for a in x.arguments for _ in walk(a))
 
 
-def _fits(definition: Named, x: Named) -> bool:
-    """Whether x is the definition, or what it becomes for the arguments of x."""
-    if definition.arguments == x.arguments:
-        return unnamed(definition.body) == unnamed(x.body)
-    if not _is_generic(definition) or len(definition.arguments) != len(x.arguments):
-        return False
+def _speaks_of(definition: Named, x: Named) -> Basic | None:
+    """What the definition says that x is: its body for values of its symbols that give the arguments of x."""
+    values: dict[Basic, Basic] = {}
+    if definition.label != x.label or not _matches(definition.args[1], x.args[1], values):
+        return None
     try:
-        instance = substitute(unnamed(definition.body), dict(zip(definition.arguments, x.arguments, strict=True)))
+        shown = [substitute(a, values) for a in definition.arguments]
+        return cast(Basic, substitute(unnamed(definition.body), values)) if shown == list(x.arguments) else None
     except (TypeError, ShapeError):
-        return False
-    return bool(instance == unnamed(x.body))
+        return None
+
+
+def _matches(pattern: Basic, x: Basic, values: dict[Basic, Basic]) -> bool:
+    """Collect values that may turn the pattern into x; whether they do is for the caller to see."""
+    if isinstance(pattern, Symbol) or (isinstance(pattern, Var) and not pattern.indices):
+        return values.setdefault(pattern, x) == x
+    if pattern == x or (isinstance(pattern, Expr) and isinstance(x, Expr)):
+        return True
+    same = type(pattern) is type(x) and len(pattern.args) == len(x.args)
+    return same and all(_matches(a, b, values) for a, b in zip(pattern.args, x.args, strict=True))
+
+
+class _Labels:
+    """Names for labels: under one name, no two definitions speak of one thing and say different things."""
+
+    def __init__(self, free_name: Callable[[Called], str]) -> None:
+        self._free_name = free_name
+        self._defined: dict[str, list[Named]] = {}
+
+    def name(self, x: Named) -> tuple[str, Named]:
+        """The name of a node, and the node that defines it."""
+        said = unnamed(x.body)
+        for name, definitions in self._defined.items():
+            found = [_speaks_of(d, x) for d in definitions]
+            if definitions[0].label != x.label or _plainly(definitions[0]).form != _plainly(x).form:
+                continue
+            if all(f in (None, said) for f in found) and all(_speaks_of(x, d) in (None, unnamed(d.body)) for d in definitions):
+                known = next((d for d, f in zip(definitions, found, strict=True) if f == said), x)
+                if known is x:
+                    definitions.append(x)
+                return name, known
+        name = self._free_name(_plainly(x))
+        self._defined[name] = [x]
+        return name, x
 
 
 # what is found

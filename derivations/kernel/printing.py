@@ -258,31 +258,55 @@ def _product(factors: tuple[Term, ...], s: Style) -> tuple[bool, Out]:
         below.insert(0, cast(Term, above.pop().args[0]))
     if s.stacked_quotients and len(above) == len(below) == 1:
         return False, (s.fill("Stacked", a=_at(above[0], FREE, s), b=_at(below[0], FREE, s)), FACTOR)
-    above = _opened(above)
-    negative = bool(above) and isinstance(above[0], Num) and bool(above[0].value < 0)
-    if negative:
-        above[0] = Num(-cast(Num, above[0]).value)
-        if above[0] == Num(1) and len(above) > 1 and not isinstance(above[1], Num):
-            above.pop(0)
+    negative, above = _unsigned(above)
+    if not negative:
+        negative, above = _unsigned(_opened(above))
     out = _juxtaposed(above, FACTOR if below else PREFIX, s)
     for divisor in below:
         out = s.fill("Quotient", a=out, b=_at(divisor, FACTOR, s))
     return negative, (out, QUOTIENT if below else PRODUCT)
 
 
+def _unsigned(factors: list[Term]) -> tuple[bool, list[Term]]:
+    """Whether the first factor is a negative number, and the factors without its sign; without it, if it is -1."""
+    first = factors[0] if factors else None
+    if not isinstance(first, Num) or first.value >= 0:
+        return False, factors
+    rest = factors[1:]
+    if first.value == -1 and rest and not isinstance(rest[0], Num):
+        return True, _opened(rest)
+    return True, _opened([Num(-first.value), *rest])
+
+
 def _norm(factors: Iterable[Basic], s: Style) -> str | None:
-    """The squared norm of a column that this product is; norms inside norms are not written as such."""
-    x = _column_of_norm(tuple(factors))
-    inner = None if x is None else _at(x, FREE, s)
-    return None if inner is None or s.bars in inner else s.fill("Norm", a=inner)
-
-
-def _column_of_norm(factors: tuple[Basic, ...]) -> Term | None:
-    """x if the factors are xᴴ and x, or xᵀ and a real x."""
-    if len(factors) != 2 or not isinstance(factors[0], Transpose):
+    """The squared norm or modulus that this product is; one inside stands in parentheses or is not written."""
+    x = _normed(tuple(factors))
+    inner = "" if x is None else _at(x, FREE, s)
+    if x is None or any(bar in _open_part(inner) for bar in (s.bars, "|")):
         return None
-    turned, x = factors[0].args[0], cast(Term, factors[1])
+    return s.fill("Modulus" if x.is_scalar_term else "Norm", a=inner)
+
+
+def _open_part(spelling: str) -> str:
+    """What stands outside all parentheses."""
+    depth, out = 0, ""
+    for c in spelling:
+        depth -= c == ")"
+        out += c if depth == 0 else ""
+        depth += c == "("
+    return out
+
+
+def _normed(factors: tuple[Basic, ...]) -> Term | None:
+    """x if the factors are xᴴ and x, or xᵀ and a real x, or the conjugate of a complex number x and x."""
+    if len(factors) < 2 or not isinstance(factors[0], (Transpose, Conj)):
+        return None
+    rest = cast("tuple[Term, ...]", factors[1:])
+    x = Mul(*rest) if len(rest) > 1 else rest[0]
     real = all(n.field == "real" for n in walk(unnamed(x)) if isinstance(n, (Var, Apply)))
+    if isinstance(factors[0], Conj):
+        return x if factors[0].args[0] == x and x.is_scalar_term and not real else None
+    turned = factors[0].args[0]
     return x if turned == (x if real else Conj(x)) and x.cols == 1 and not x.is_scalar_term else None
 
 
@@ -293,14 +317,14 @@ def _opened(factors: list[Term]) -> list[Term]:
         inner = _opened(list(cast("tuple[Term, ...]", f.args))) if _may_open(f, n, len(factors)) else [f]
         out += inner if _multiply([*factors[:n], *inner, *factors[n + 1 :]]) else [f]
     for n in range(len(out) - 1):
-        if _column_of_norm((out[n], out[n + 1])) is not None and all(x.is_scalar_term for x in out[:n]):
+        if _normed((out[n], out[n + 1])) is not None and all(x.is_scalar_term for x in out[:n]):
             return [*out[:n], Mul(*out[n : n + 2]), *out[n + 2 :]]
     return out
 
 
 def _may_open(f: Term, n: int, count: int) -> bool:
     """Whether a factor is a scalar product that needs no parentheses at its place."""
-    if not (isinstance(f, Mul) and f.is_scalar_term) or _column_of_norm(f.args) is not None or _divides(cast(Term, f.args[-1])):
+    if not (isinstance(f, Mul) and f.is_scalar_term) or _normed(f.args) is not None or _divides(cast(Term, f.args[-1])):
         return False
     if n > 0 and isinstance(f.args[0], Num):
         return False

@@ -97,6 +97,7 @@ _SPELLINGS: Mapping[str, tuple[str, str]] = {
     "Stack": ("[$a]_{$i}", r"\left[$a\right]_{$i}"),
     "Axis": ("$i=$lo..$hi", r"$i=$lo,\dots,$hi"),
     "Axes": (", ", r",\ "),
+    "Modulus": ("|$a|²", r"\left|$a\right|^{2}"),
     "Norm": ("‖$a‖²", r"\left\|$a\right\|^{2}"),
     "Row": ("$a[$i,:]", "$a[$i,:]"),
     "Entry": ("$a[$i,$j]", "$a[$i,$j]"),

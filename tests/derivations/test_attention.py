@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from isoform.derivations import attention
 from isoform.derivations.attention import prefix, updates
 from isoform.derivations.attention.operators import FULL, MASKED
 from isoform.derivations.claim import Claim
-from isoform.derivations.evaluate import oracle
+from isoform.derivations.evaluate import certify, oracle
 from isoform.derivations.kernel import scripts as sc
-from isoform.derivations.kernel.formulas import Declaration
+from isoform.derivations.kernel.formulas import Declaration, Equation, Statement
 from isoform.derivations.kernel.proof import Unproved
+from isoform.derivations.kernel.prove import prove
+from isoform.derivations.kernel.terms import Entry, Exp, Named, NegInf, Sum, indices, le, walk
 from isoform.derivations.verification import prove_claim
 
 Array = np.ndarray[Any, Any]
@@ -85,3 +88,31 @@ def test_the_downward_induction_needs_its_hypothesis_and_its_step() -> None:
 def test_a_row_that_stays_needs_both_directions_of_its_premise() -> None:
     with pytest.raises(Unproved, match="leaves"):
         prove_claim(part(updates.FULL_NOT_PREFIX_INVARIANT, 1, sc.Both(sc.Direct(), sc.Direct())))
+
+
+def no_lemma(claim: str) -> Statement:
+    raise Unproved(f"no lemma {claim}")
+
+
+def labelled(label: str) -> list[Named]:
+    """The terms of the column that are shown under a label."""
+    found = [n for c in attention.CLAIMS for s in (c.statement, *[m.statement for m in c.near_misses]) for n in walk(s.conclusion)]
+    return list(dict.fromkeys(n for n in found if isinstance(n, Named) and n.label == label))
+
+
+def test_softmax_is_of_what_its_label_shows() -> None:
+    """Each entry of a term shown as softmax(X) is the softmax of that row of X."""
+    shown = labelled("softmax")
+    assert len(shown) > 5
+    r, c, l, d_k, S, T, i, m, n = indices("r c l d_k S T i m n")
+    for node in shown:
+        (x,) = node.arguments
+        height, width = node.shape
+        weight = Exp(Entry(x, r, c)) / Sum(Exp(Entry(x, r, l)), l, 1, width)
+        where = le(1, r) & le(r, height) & le(1, c) & le(c, width) & le(1, d_k)
+        where &= le(0, T) & le(T, S) & le(0, i) & le(i, T) & le(1, m) & le(0, n)
+        said = Statement(Equation(Entry(node, r, c), weight), where)
+        if any(isinstance(n, NegInf) for n in walk(x)):  # a value for the kernel alone
+            assert prove(said, sc.Direct(), no_lemma)
+        else:
+            assert certify(said).holds is True, node

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import pytest
@@ -94,6 +95,9 @@ def slot(at: Index) -> Recurrence:
 
 
 
+root = scalar("lambda", "complex")
+NESTED = r"\left\|\left(1 - \left\|v_{t}\right\|^{2}\right) k_{t}\right\|^{2}"
+
 SPELLINGS: dict[str, tuple[Any, str, str]] = {
     "recursion": (H[t - 1], "H_{t−1}", "H_{t-1}"),
     "sum": (Sum(v[j] * k[j].T, j, 1, t), "Σ_{j=1..t} v_j k_jᵀ", r"\sum_{j=1}^{t} v_{j} k_{j}^{\top}"),
@@ -144,6 +148,14 @@ SPELLINGS: dict[str, tuple[Any, str, str]] = {
     ),
     "entries of one range": (entries(alpha[i, j], i, (1, T), j, (1, T)), "[a_{i,j}]_{i,j=1..T}", r"\left[a_{i,j}\right]_{i,j=1,\dots,T}"),
     "a stack transposed": (Stack(k[i].T, i, 1, T).T, "[k_iᵀ]_{i=1..T}ᵀ", r"\left[k_{i}^{\top}\right]_{i=1,\dots,T}^{\top}"),
+    "modulus": (2 * (Conj(root) * root), "2 |λ|²", r"2 \left|\lambda\right|^{2}"),
+    "norm of a product": (norm2(A * v[t]), "‖A v_t‖²", r"\left\|A v_{t}\right\|^{2}"),
+    "norm in a norm": (
+        norm2(norm2(v[t]) * k[t]),
+        "(‖v_t‖² k_t)ᵀ ‖v_t‖² k_t",
+        r"\left(\left\|v_{t}\right\|^{2} k_{t}\right)^{\top} \left\|v_{t}\right\|^{2} k_{t}",
+    ),
+    "norm in parentheses in a norm": (norm2((1 - norm2(v[t])) * k[t]), "‖(1 − ‖v_t‖²) k_t‖²", NESTED),
     "norm": (1 - beta[t] * norm2(k[t]), "1 − β_t ‖k_t‖²", r"1 - \beta_{t} \left\|k_{t}\right\|^{2}"),
     "scalars before a scalar product": (1 - x * (beta[t] * (q[t].T * k[t])), "1 − x β_t q_tᵀ k_t", r"1 - x \beta_{t} q_{t}^{\top} k_{t}"),
     "a scalar product before a vector": ((q[t].T * k[j]) * v[j], "(q_tᵀ k_j) v_j", r"\left(q_{t}^{\top} k_{j}\right) v_{j}"),
@@ -158,6 +170,7 @@ SPELLINGS: dict[str, tuple[Any, str, str]] = {
     ),
     "apply": (Apply("phi", [v[t]], d, 1), "φ(v_t)", r"\phi\left(v_{t}\right)"),
     "expectation": (Expect(norm2(v[t]), "v", "k"), "E_{v,k}[‖v_t‖²]", r"\mathbb{E}_{v,k}\left[\left\|v_{t}\right\|^{2}\right]"),
+    "a negative product": (A - Fraction(1, 2) * x * B, "A − ½ x B", r"A - \tfrac{1}{2} x B"),
     "minus first": (-(x + y), "−(x + y)", r"-\left(x + y\right)"),
     "coefficients": (Fraction(-1, 2) * A + 3 * B - C, "−½ A + 3 B − C", r"-\tfrac{1}{2} A + 3 B - C"),
     "signed index": (x + Ind(-t), "x + (−t)", r"x + \left(-t\right)"),
@@ -313,10 +326,16 @@ def test_all_small_terms_are_spelt_differently(spell: Callable[[Any], str]) -> N
 
 
 def _associated(e: Any) -> Any:
-    """A term with the products in its products written out where the shapes allow it: what associativity identifies."""
+    """A term with the products in its products written out where the shapes allow it, and numbers multiplied.
+
+    These are the terms that a reader takes for one.
+    """
     if not isinstance(e, (Term, Formula)):
         return e
     args = [_associated(a) for a in e.args]
+    if isinstance(e, Mul) and len(numbers := [a for a in args if isinstance(a, Num)]) > 1:
+        rest = [a for a in args if not isinstance(a, Num)]
+        return _associated(Mul(Num(prod(n.value for n in numbers)), *rest))
     for n, a in enumerate(args):
         if isinstance(e, Mul) and isinstance(a, Mul):
             try:
