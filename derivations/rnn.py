@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from .claim import Claim, NearMiss, Source, variant
 from .kernel.formulas import And, Assumption, Declaration, Equation, ForAll, Implies, Statement
-from .kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Lemma, Part, Suppose, Unfold
+from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Suppose, Unfold
 from .kernel.terms import Apply, Family, Ind, Index, Recurrence, Sum, Term, Where, Zero, indices, le, matrix, recurrence, vectors
 
 d_in, d_k, d_v, d_out = indices("d_in d_k d_v d_out")
@@ -125,18 +125,37 @@ def inputs_up_to(last: Index) -> Term:
     return Sum(take_in(j), j, 1, last)
 
 
-identity = Statement(Equation(kept[t], H0 + inputs_up_to(t)), le(0, t))
+summed = Equation(kept[t], H0 + inputs_up_to(t))
+unmoved = ForAll(Equation(reflect(j, H[j - 1]), H[j - 1]), j, 1, N)
+instance = Implies(unmoved, Equation(H[t], kept[t]))
+identity = Statement(And(summed, instance), le(0, t) & le(t, N))
 
 IDENTITY = Claim(
     id="rnn/identity-reflection",
-    title="if f_A is the identity, the state is the sum of what the inputs add",
+    title="if f_A is the identity, at least on the states that are reached, the state is the sum of what the inputs add",
     statement=identity,
     sources=(Source(NOTE, "section 1.3.1: f_A(H) = H"),),
-    proof=Direct((Lemma("affine/additive", part=1, families={"U": ((t,), take_in(t))}),), "no transitions"),
+    proof=Each(
+        (
+            Direct((Lemma("affine/additive", part=1, families={"U": ((t,), take_in(t))}),), "no transitions"),
+            Suppose(
+                Induction(
+                    t,
+                    Direct(note="the same start"),
+                    Chain(
+                        (Link(H[t] + take_in(t + 1), (Unfold(H[t + 1]), Given("premise", {j: t + 1})), "the state is not reflected"),),
+                        (Hypothesis(),),
+                        "the same state before",
+                    ),
+                )
+            ),
+        )
+    ),
+    operator=DECLARATION,
     near_misses=(
-        variant(identity, "any f_A", Equation(H[t], H0 + inputs_up_to(t))),
-        variant(identity, "the current input is left out", Equation(kept[t], H0 + inputs_up_to(t - 1))),
-        variant(identity, "the start is forgotten", Equation(kept[t], inputs_up_to(t))),
+        variant(identity, "any f_A", And(summed, instance.args[1])),
+        variant(identity, "the current input is left out", And(Equation(kept[t], H0 + inputs_up_to(t - 1)), instance)),
+        variant(identity, "the start is forgotten", And(Equation(kept[t], inputs_up_to(t)), instance)),
     ),
 )
 
