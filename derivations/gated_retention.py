@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from . import retention
 from .claim import Claim, Source, variant
 from .kernel.formulas import And, Declaration, Equation, ForAll, Formula, Implies, Less, LessEqual, Statement
 from .kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Lemma, Product, Rowwise, Sign, Suppose, Unfold
@@ -35,6 +34,8 @@ from .kernel.terms import (
     substitute,
     vectors,
 )
+from .retention.operator import H as RETENTION
+from .retention.operator import gamma as FACTOR
 
 d_k, d_v = indices("d_k d_v")
 t, s, r, j, i, l, n, N, T = indices("t s r j i l n N T")
@@ -146,7 +147,7 @@ PARALLEL = Claim(
 # Special gates ------------------------------------------------------------------------------------
 
 c = scalar("c")
-at_rate_c = substitute(retention.H[n], {retention.gamma: c})
+at_rate_c = substitute(RETENTION[n], {FACTOR: c})
 constant = ForAll(Equation(gamma[r], c), r, 1, N)
 reset = Equation(gamma[s], 0)
 logit = scalar("a")

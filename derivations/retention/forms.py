@@ -1,17 +1,11 @@
-"""Retention: linear attention whose memory fades by a constant factor.
-
-    H_t = γ H_{t-1} + v_t k_tᵀ        y_t = H_t q_t
-
-Source: Sun et al., "Retentive Network: A Successor to Transformer for Large Language Models", arXiv 2307.08621,
-section 2.1 (without the group norm and its normalisations). Column convention: H is d_v x d_k.
-"""
+"""Retention as a sum, as a masked matrix product, at the ends of the range of γ, and what it forgets."""
 
 from __future__ import annotations
 
-from . import linear_attention
-from .claim import Claim, Source, variant
-from .kernel.formulas import And, Declaration, Equation, Formula, Implies, Less, LessEqual, Statement
-from .kernel.scripts import (
+from .. import linear_attention
+from ..claim import Claim, Source, variant
+from ..kernel.formulas import And, Equation, Formula, Implies, Less, LessEqual, Statement
+from ..kernel.scripts import (
     Chain,
     Direct,
     Each,
@@ -28,7 +22,7 @@ from .kernel.scripts import (
     Unfold,
     Using,
 )
-from .kernel.terms import (
+from ..kernel.terms import (
     Hadamard,
     Ind,
     Index,
@@ -43,35 +37,13 @@ from .kernel.terms import (
     indicator,
     indices,
     le,
-    matrix,
     recurrence,
     scalar,
     vector,
-    vectors,
 )
+from .operator import DECLARATION, H0, NOTE, SUN, H, d_k, d_v, gamma, k, q, t, v
 
-d_k, d_v = indices("d_k d_v")
-t, s, j, i, l, n, T = indices("t s j i l n T")
-q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
-gamma = scalar("gamma")
-H0 = matrix("H0", d_v, d_k)
-
-SUN = "Sun et al., Retentive Network: A Successor to Transformer for Large Language Models, arXiv 2307.08621"
-NOTE = "08 - Transformer and Variants (a blog note)"
-
-H = recurrence("H", H0, lambda t, H: gamma * H + v[t] * k[t].T)
-
-DECLARATION = Declaration(
-    operator="retention",
-    inputs={"q": q, "k": k, "v": v, "gamma": gamma},
-    output=H[t] * q[t],
-    t=t,
-    state=H,
-    initial_state=H0,
-    domains={"q": "real", "k": "real", "v": "real", "gamma": "real, 0 <= gamma <= 1"},
-    source=f"{SUN}, equation 6",
-)
-DECLARATIONS = (DECLARATION,)
+s, j, i, l, n, T = indices("s j i l n T")
 
 
 def faded(at: Index, weight: Term) -> Term:
