@@ -73,7 +73,7 @@ OUTER_PRODUCT = Claim(
     statement=outer_product,
     sources=(
         Source(NOTE, "section 1.3.4, a more complex reflection: G_t = e_t s_tᵀ"),
-        Source(YANG, "section 4.1, the outer-product form of the gate", "the memory transposed"),
+        Source(YANG, "the recurrent form with G_t = α_tᵀ β_t, and with α_t alone", "the memory transposed"),
     ),
     proof=Each(
         (
