@@ -26,6 +26,7 @@ from .kernel.terms import (
     Stack,
     Sum,
     Term,
+    Where,
     Zero,
     entries,
     equal,
@@ -121,6 +122,20 @@ Q, K, V = rows(q), rows(k), rows(v)
 M = named("M", entries(indicator(le(j, i)), i, (1, T), j, (1, T)))
 outputs = Stack((H[i] * q[i]).T, i, 1, T)
 
+seen = Where(le(j, t), q[t].T * k[j], Num(0))
+row_by_row = Rowwise(
+    t,
+    Chain(
+        (
+            Link(Sum(seen * v[j].T, j, 1, T), note="row t of the masked product"),
+            Link(Sum((q[t].T * k[j]) * v[j].T, j, 1, t), note="the mask cuts the sum at t"),
+            Link((writes(1, t) * q[t]).T, note="the query comes out of the sum"),
+        ),
+        (Lemma("linear-attention/state"), Given("H_0 = 0")),
+        "the sum is the state",
+    ),
+)
+
 # Training computes all outputs at once, as a masked matrix product.
 parallel = Statement(Equation(Hadamard(Q * K.T, M) * V, outputs), le(0, T), (fresh_start,))
 strict_mask = named("M", entries(indicator(lt(j, i)), i, (1, T), j, (1, T)))
@@ -130,7 +145,7 @@ PARALLEL = Claim(
     title="the masked matrix product computes the recurrence",
     statement=parallel,
     sources=(Source(KATHAROPOULOS, "section 3.3"),),
-    proof=Rowwise(t, Direct((Lemma("linear-attention/state"), Given("H_0 = 0")), "row t: the mask cuts the sum at t")),
+    proof=row_by_row,
     near_misses=(
         variant(parallel, "mask transposed", Equation(Hadamard(Q * K.T, M.T) * V, outputs)),
         variant(parallel, "strict mask", Equation(Hadamard(Q * K.T, strict_mask) * V, outputs)),
@@ -159,7 +174,7 @@ NO_SOFTMAX = Claim(
     title="causal attention whose softmax is the identity is linear attention",
     statement=no_softmax,
     sources=(Source(KATHAROPOULOS, "section 3.2", "mask after the scores, no scale, no normaliser"),),
-    proof=Rowwise(t, Direct((Lemma("linear-attention/state"), Given("H_0 = 0")))),
+    proof=row_by_row,
     near_misses=(
         variant(
             no_softmax,
