@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
-from .affine import Affine, Guards, affine, implied, name
-from .algebra import Atom, Mono, Normal, atoms_of, scalar_word
+from sympy import Expr, Symbol
+
+from . import terms as tm
+from .affine import Affine, Guards, affine, implied, name, read
+from .algebra import Atom, Mono, Normal, atoms_of, fresh_name, scalar_word
 from .canonical import normal
-from .formulas import Formula, Invertible, Less, LessEqual, NonZero
+from .formulas import ForAll, Formula, Invertible, Less, LessEqual, NonZero
 from .normal import Condition, Reader
+from .rewriting import match_atom
 
 UNIT = affine({}, 1)
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A named assumption, read: ``kind`` is nonzero, invertible, nonneg or positive, of ``what``."""
+    """A named assumption, read: ``kind`` is nonzero, invertible, nonneg or positive, of ``what``.
+
+    It holds for all values of ``params`` that satisfy ``where``.
+    """
 
     name: str
     kind: str
     what: Normal
+    params: frozenset[str] = frozenset()
+    where: Guards = frozenset()
 
 
 def read_fact(label: str, formula: Formula, reader: Reader) -> list[Fact]:
     """The facts that an assumption states about signs and inverses."""
     match formula:
+        case ForAll():
+            body, i, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", formula.args)
+            # a name of its own: what is known of an index here says nothing of a parameter of that name
+            own = Symbol(fresh_name(), integer=True)
+            span = {read(own - lo), *[read(cast(Expr, e) - own) for e in hi.args]}
+            inner = read_fact(label, tm.substitute(body, {i: own}), reader.under(frozenset(span)))
+            return [replace(f, params=f.params | {own.name}, where=f.where | span) for f in inner]
         case NonZero() | Invertible():
             what, x = reader.normal(formula.args[0]), formula.args[0]  # type: ignore[arg-type]
             if x.is_scalar_term:  # type: ignore[attr-defined]
@@ -66,10 +83,23 @@ class Signs:
 
     def _fact(self, n: Normal, kinds: tuple[str, ...], *, any_scale: bool = False) -> bool:
         for f in self.facts:
-            if f.kind in kinds and _multiple(f.what, n, any_scale):
+            if f.kind in kinds and any(_multiple(what, n, any_scale) for what in self._instances(f, n)):
                 self.used.add(f.name)
                 return True
         return False
+
+    def _instances(self, f: Fact, n: Normal) -> list[Normal]:
+        """What a fact says of the indices that occur in n, where its range is known to hold them."""
+        if not f.params:
+            return [f.what]
+        patterns = [a for m, _ in f.what.monos for a in [*[s for s, _ in m.scalars], *m.word] if a.names & f.params]
+        atoms = [a for m, _ in n.monos for a in [*[s for s, _ in m.scalars], *m.word]]
+        found = [match_atom(p, a, {}, f.params) for p in patterns for a in atoms]
+        return [
+            f.what.subs(b)
+            for b in found
+            if b is not None and b.keys() == f.params and all(implied(self.known, g.subs(b)) for g in f.where)
+        ]
 
     def nonneg(self, n: Normal) -> bool:
         if self._fact(n, ("nonneg", "positive")):
