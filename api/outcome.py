@@ -169,6 +169,7 @@ def near_miss_to_dict(miss: NearMissResult) -> dict[str, Any]:
     return {
         "name": miss.name,
         "rejected": miss.rejected,
+        "kind": miss.kind,
         "counterexample": miss.counterexample,
         "engines": list(miss.engines),
         "reason": miss.reason,

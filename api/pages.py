@@ -117,7 +117,8 @@ def _near_miss(miss: NearMissResult) -> Iterator[str]:
     yield f"{'rejected' if miss.rejected else 'NOT REJECTED'}: {miss.name}"
     yield from (f"   {line}" for line in miss.changes)
     if miss.counterexample:
-        yield f"   fails at {miss.counterexample}" + (f"  [{', '.join(miss.engines)}]" if miss.engines else "")
+        how = ", ".join(filter(None, (miss.kind, *miss.engines)))
+        yield f"   fails at {miss.counterexample}" + (f"  [{how}]" if how else "")
     if miss.reason:
         yield f"   {miss.reason}"
 

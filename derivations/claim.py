@@ -95,7 +95,8 @@ class Evidence:
 class NearMissResult:
     """A near miss after a run: rejected only if both engines see it fail at one point.
 
-    ``changes`` say how it differs from the statement.
+    ``changes`` say how it differs from the statement; ``kind`` is exact where its counterexample was evaluated in
+    exact numbers, enclosed where in balls, and empty without a counterexample.
     """
 
     name: str
@@ -104,6 +105,7 @@ class NearMissResult:
     engines: tuple[str, ...]
     reason: str = ""
     changes: tuple[str, ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True)

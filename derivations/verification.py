@@ -150,10 +150,10 @@ def _counterexample(n: NearMiss, seed: int) -> NearMissResult:
     if found is None:
         return NearMissResult(n.name, False, "", (), "the search found no counterexample")
     if not recheck(n.statement, found):
-        return NearMissResult(n.name, False, str(found), (), "the evaluator does not confirm its own counterexample")
+        return NearMissResult(n.name, False, str(found), (), "the evaluator does not confirm its own counterexample", kind=found.kind)
     reason = _kernel_rejects(n.statement, found)
     engines = (SECOND,) if reason else (SECOND, KERNEL)
-    return NearMissResult(n.name, not reason, str(found), engines, reason)
+    return NearMissResult(n.name, not reason, str(found), engines, reason, kind=found.kind)
 
 
 def _kernel_rejects(statement: Statement, found: Counterexample) -> str:
@@ -182,8 +182,7 @@ def _evidence(proof: Proof | None, certificate: Certificate, written: NearMissRe
     if certificate.holds:
         out.append(Evidence("certified", SECOND, certificate.engine_version, _certified(certificate)))
     if written and written.rejected:
-        exact = "exact" if "arb" not in written.counterexample else "enclosed"
-        out.append(Evidence(exact, SECOND, certificate.engine_version, f"as written fails: {written.counterexample}"))
+        out.append(Evidence(written.kind, SECOND, certificate.engine_version, f"as written fails: {written.counterexample}"))
     return tuple(out)
 
 

@@ -43,6 +43,10 @@ def _gauss(n: int, prec: int) -> list[tuple[Any, Any]]:
     return [cast("tuple[Any, Any]", arb.legendre_p_root(n, k, weight=True)) for k in range(n)]
 
 
+ARB = "arb"
+"""How the names of ball arithmetic begin, and of no other number system."""
+
+
 @dataclass(frozen=True)
 class Balls(System):
     """Complex balls with ``prec`` bits."""
@@ -52,7 +56,7 @@ class Balls(System):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"arb {self.prec} bits"
+        return f"{ARB} {self.prec} bits"
 
     @contextmanager
     def context(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from sympy import Symbol
 
 from ..kernel import formulas as fm
 from ..kernel import terms as k
-from .balls import Balls
+from .balls import ARB, Balls
 from .drawing import Limits, Shape, exact_fit, limits, shape_of
 from .environment import Environment, Key, Pool, choice, rules_of
 from .errors import EvaluationError, UnsupportedTerm
@@ -47,6 +47,11 @@ class Counterexample:
     rhs: str
     system: str
     where: str = ""
+
+    @property
+    def kind(self) -> str:
+        """enclosed if the two sides are disjoint balls, else exact."""
+        return "enclosed" if self.system.startswith(ARB) else "exact"
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{n}={v}" for n, v in self.sizes)

@@ -123,7 +123,7 @@ def test_show_reads_like_a_paper(run):
         "Both sides are zero.  [normal form, by 0 = 0 by normal form]",
         "rejected: exponent off by one",
         "instead: H_t = 0",
-        "3 ≠ 4",
+        "3 ≠ 4  [exact, kernel, evaluate]",
     ):
         assert text in out
 
@@ -156,6 +156,7 @@ def test_show_json(run):
     assert found["steps"][0]["method"] == "normal form"
     assert found["near_misses"]["list"][0]["counterexample"] == "T = 2: 3 ≠ 4"
     assert found["near_misses"]["list"][0]["changes"] == ["instead: H_t = 0"]
+    assert found["near_misses"]["list"][0]["kind"] == "exact"
     assert found["definitions"] == [{"text": "H_0 = 0, H_t = H_{t−1} + v_t k_tᵀ", "latex": "H_{0} = 0"}]
     assert [(step["continues"], step["sides"]) for step in found["steps"]] == [(False, []), (False, ["H_t", "a"]), (True, ["a", "b"])]
 

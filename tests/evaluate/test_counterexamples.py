@@ -100,6 +100,14 @@ def test_a_true_statement_is_not(name: str) -> None:
     assert refute(TRUE[name], tries=300) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"), [("order", "exact"), ("complex", "exact"), ("logic", "exact"), ("exp", "enclosed"), ("square root", "enclosed")]
+)
+def test_a_counterexample_in_balls_is_not_called_exact(name: str, kind: str) -> None:
+    found = refute(FALSE[name])
+    assert found is not None and found.kind == kind
+
+
 def test_a_counterexample_is_small_and_plain() -> None:
     found = refute(Statement(Equation(A * B, B * A)))
     assert found is not None

@@ -29,7 +29,7 @@ CLAIMS = (
     FakeClaim("beta-net/refuted", expected="refuted"),
 )
 EVIDENCE = (Evidence("proved", "kernel", "1", "induction"), Evidence("certified", "evaluate", "2", "failure probability 2^-50"))
-NEAR_MISS = NearMissResult("exponent off by one", True, "T = 2: 3 ≠ 4", ("kernel", "evaluate"), changes=("instead: H_t = 0",))
+NEAR_MISS = NearMissResult("exponent off by one", True, "T = 2: 3 ≠ 4", ("kernel", "evaluate"), changes=("instead: H_t = 0",), kind="exact")
 
 
 def result(id="alpha/holds", **changes):
