@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -56,6 +57,11 @@ def isoform_command(with_traceback: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if sys.stdout is None:
+        return _say("there is no output to print to", Exit.FAILED)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ∑ gets its escape
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = isoform_command.main(args=arguments, prog_name="isoform", standalone_mode=False)
         sys.stdout.flush()

@@ -131,7 +131,7 @@ class _Worker:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT],
+            [sys.executable, "-P", "-c", _BOOT],  # -P: no module of the working folder stands in for pickle
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

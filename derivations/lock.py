@@ -62,7 +62,7 @@ def read(path: Path | None = None) -> tuple[LockEntry, ...]:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise LockError(f"there is no {path.name}: run `isoform lock` to write it") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise LockError(f"{path.name} is not readable: {error}") from None
     return tuple(_entry(id, table[id], path) for id in sorted(table))
 

@@ -1,9 +1,18 @@
 """Options that several subcommands share."""
 
 import json
+import math
+import sys
 from typing import Any
 
 import click
+
+
+def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter(f"{value} is no number of seconds.")
+    return value
+
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there.")
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every random choice.")
@@ -13,10 +22,12 @@ time_limit = click.option(
     default=60.0,
     show_default=True,
     metavar="SECONDS",
+    callback=_number,
     help="A claim that takes longer is unknown.",
 )
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print a value as JSON; a number that JSON cannot say is an error."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print a value as JSON, in ASCII where stdout is not UTF-8; a number that JSON cannot say is an error."""
+    unicode = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
+    click.echo(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False))

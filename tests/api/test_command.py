@@ -82,6 +82,7 @@ def test_an_unknown_id_gets_the_nearest_match(run, command):
         ("verify", "--level", "slow"),
         ("verify", "--jobs", "0"),
         ("verify", "--time-limit", "0"),
+        ("verify", "--time-limit", "nan"),
         ("show",),
         ("show", "alpha"),
         ("show", "alpha/holds", "--json", "--latex"),
@@ -218,6 +219,21 @@ def test_a_closed_pipe_is_no_violation(arguments, house, tmp_path):
     done = subprocess.run([sys.executable, "-m", "isoform", *arguments], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (4, "isoform: the output was closed before all was written\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("show", "linear-attention/state")])
+def test_a_terminal_without_the_signs_gets_their_escapes(arguments, encoding):
+    done = shell(*arguments, env={**os.environ, "PYTHONIOENCODING": encoding}, encoding=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    if "--json" in arguments:
+        plain = shell(*arguments, env={**os.environ, "PYTHONIOENCODING": "utf-8"}, encoding="utf-8")
+        assert json.loads(done.stdout) == json.loads(plain.stdout)
+
+
+def test_without_an_output_there_is_no_success(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["list"]) == 4
 
 
 def test_help_names_every_command_and_exit_code():

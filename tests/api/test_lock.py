@@ -100,3 +100,13 @@ def test_a_malformed_file_is_an_error(path, content):
 def test_a_missing_file_says_what_to_do(path):
     with pytest.raises(lock.LockError, match="run `isoform lock`"):
         lock.read(path)
+
+
+def test_a_file_of_other_bytes_and_a_folder_are_errors(path):
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(lock.LockError, match=r"claims\.lock is not readable"):
+        lock.read(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(lock.LockError, match=r"claims\.lock is not readable"):
+        lock.read(path)

@@ -94,3 +94,9 @@ def test_a_script_needs_no_guard(tmp_path):
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout == "2.0\n"
+
+
+def test_a_module_of_the_working_folder_is_not_taken_for_pickle(calls, tmp_path, monkeypatch):
+    (tmp_path / "pickle.py").write_text("raise SystemExit('not the real one')")
+    monkeypatch.chdir(tmp_path)
+    assert ended([pool.Task("x", calls.double, (2,), 30)])["x"].value == 4
