@@ -63,6 +63,15 @@ def test_every_form_is_the_recurrence(operator, form, t, whole):
     assert form(**inputs)[1] is None
 
 
+@pytest.mark.parametrize("form", DELTA, ids=name)
+@pytest.mark.parametrize("strength", [2, 3, -1])
+def test_beyond_the_stable_rates_the_recurrence_is_computed_as_written(form, strength, whole):
+    """A step multiplies what a key finds by 1 - β: by -2 for β = 3, which is exact for so few tokens."""
+    inputs, state = tokens("delta-rule", whole, 2, 17), whole(2, 6, 4, 3)
+    inputs["beta"] = torch.full_like(inputs["beta"], float(strength))
+    assert same(form(**inputs, initial_state=state, output_final_state=True), plain(inputs, state))
+
+
 @every_form
 def test_a_state_passed_on_resumes(operator, form, whole):
     inputs = tokens(operator, whole, 2, 21)

@@ -3,8 +3,10 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
+from scipy import signal
 
 from isoform.impl import discretization
 from isoform.impl.discretization import bilinear, euler, gbt, phi1, zoh
@@ -208,6 +210,19 @@ def test_compiles_into_one_graph(form, diagonal, whole):
 def test_a_wrong_argument_is_named(form, arguments, error, sentence):
     with pytest.raises(error, match=sentence):
         form(*arguments)
+
+
+@pytest.mark.parametrize("alpha", [0.25, 0.75, 1.0])
+def test_gbt_is_scipys(alpha):
+    """Dyadic entries; a solve of 3 unknowns costs at most 3³ roundings of a size that the condition number multiplies."""
+    a = torch.tensor([[-1.0, 0.5, 0.0], [0.25, -0.5, 1.0], [0.0, -1.0, -0.25]]).double()
+    b, delta = torch.tensor([1.0, -2.0, 0.5]).double(), 0.25
+    system = (a.numpy(), b[:, None].numpy(), np.zeros((1, 3)), np.zeros((1, 1)))
+    want_a, want_b, *_ = signal.cont2discrete(system, delta, method="gbt", alpha=alpha)
+    found_a, found_b = gbt(a, b, delta, alpha)
+    bound = 27 * EPS * float(torch.linalg.cond(torch.eye(3).double() - alpha * delta * a))
+    assert np.abs(found_a.numpy() - want_a).max() <= bound * np.abs(want_a).max()
+    assert np.abs(found_b.numpy() - want_b[:, 0]).max() <= bound * np.abs(want_b).max()
 
 
 def test_alpha_is_a_number_between_0_and_1():

@@ -133,6 +133,21 @@ def test_the_rational_rules_are_scipys(rule, alpha):
     close(oracle.pair(RULES[rule], a, b, 0.3), np.column_stack(scipy_truth.gbt(a, b, 0.3, alpha)))
 
 
+@pytest.mark.parametrize(
+    "method", [{"method": "gbt", "alpha": alpha} for alpha in (0.0, 0.25, 0.5, 1.0)] + [{"method": "bilinear"}], ids=str
+)
+def test_the_adapter_of_the_generalised_rule_is_scipys(method):
+    """The claim gbt-vs-scipy at SciPy's own matrices: H_scipy - D = (α + (1 - α)/z) (H_ml - D), ml keeping C and D."""
+    a, b, c, d = RNG.standard_normal((3, 3)), RNG.standard_normal((3, 2)), RNG.standard_normal((2, 3)), RNG.standard_normal((2, 2))
+    alpha = method.get("alpha", 0.5)
+    own_a, own_b, own_c, own_d, _ = signal.cont2discrete((a, b, c, d), 0.3, **method)
+    assert alpha == 0 or not np.allclose(own_c, c)
+    for z in np.exp(1j * np.array([0.3, 1.0, 2.5])) * 2:
+        resolvent = np.linalg.inv(z * np.eye(3) - own_a)
+        scipys, ours = own_c @ resolvent @ own_b + own_d, z * c @ resolvent @ own_b + d
+        close(scipys - d, (alpha + (1 - alpha) / z) * (ours - d))
+
+
 def test_held_inputs_are_held():
     a, b, delta = np.array([[-1.0]]), np.array([1.0]), 0.5
     found = scipy_truth.response(a, b, np.array([1.0, 0.0]), delta, np.zeros(1))[:, 0]
