@@ -188,6 +188,7 @@ def _evidence(proof: Proof | None, certificate: Certificate, written: NearMissRe
 
 def _certified(c: Certificate) -> str:
     parts = [f"{c.draws} draws in {c.system}", f"acceptance {c.acceptance:.2f}"]
+    parts += [f"{count} {what}" for count, what in ((c.undecided, "undecided"), (c.singular, "singular, drawn again")) if count]
     if c.sizes:
         parts.append(c.sizes)
     if c.failure_probability is not None:

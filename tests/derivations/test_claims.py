@@ -14,11 +14,12 @@ from sympy import Basic, Integer
 
 from isoform.derivations import lock, registry
 from isoform.derivations.claim import Claim, ClaimResult
+from isoform.derivations.evaluate.certificates import Certificate
 from isoform.derivations.kernel import formulas as fm
 from isoform.derivations.kernel import terms as tm
 from isoform.derivations.kernel.assumed import ASSUMED
 from isoform.derivations.kernel.proof import Proof, Unproved
-from isoform.derivations.verification import KERNEL, SECOND, prove_claim, verify_claim
+from isoform.derivations.verification import KERNEL, SECOND, _certified, prove_claim, verify_claim
 
 CLAIMS = registry.claims()
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
@@ -84,6 +85,12 @@ def test_every_near_miss_is_rejected_by_both_engines(claim: Claim) -> None:
         assert n.counterexample
         assert n.kind in ("exact", "enclosed")
         assert n.kind == "enclosed" or "+/-" not in n.counterexample
+
+
+def test_draws_that_say_nothing_are_counted_in_the_evidence() -> None:
+    told = _certified(Certificate(True, "arb 128 bits", draws=9, undecided=2, singular=3, acceptance=1.0))
+    assert "2 undecided" in told and "3 singular, drawn again" in told
+    assert "undecided" not in _certified(Certificate(True, "QQ", draws=9)) and "singular" not in _certified(Certificate(True, "QQ", draws=9))
 
 
 def test_a_softmax_in_balls_is_evidence_enclosed_and_not_exact() -> None:
