@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -78,7 +77,10 @@ def forms_of(functions: tuple[Callable[..., Any], ...], step: Callable[..., Any]
 
 
 def evidence(results: tuple[LawResult, ...]) -> tuple[Evidence, ...]:
-    """What the laws that hold amount to: forms within the derived bound, and exact where every bit was right."""
+    """What the laws that hold amount to: forms within the derived bound, and exact where every bit was right.
+
+    It is evidence about the forms that it names, not a further proof of a claim.
+    """
     held = [r for r in results if r.verdict == "holds"]
     out = []
     for kind, chosen in (
@@ -86,8 +88,9 @@ def evidence(results: tuple[LawResult, ...]) -> tuple[Evidence, ...]:
         ("exact", [r for r in held if r.law == "exact-bits"]),
     ):
         if chosen:
-            names = Counter(f"{r.operator}.{r.form}" for r in chosen)
+            names = ", ".join(dict.fromkeys(f"{r.operator}.{r.form}" for r in chosen))
             worst = max(r.worst_error_over_bound or 0.0 for r in chosen)
-            detail = f"{len(names)} forms, {len(chosen)} laws, {sum(r.examples for r in chosen)} examples, worst error/bound {worst:.2g}"
+            counts = f"{len(chosen)} checks of laws, {sum(r.examples for r in chosen)} examples, worst error/bound {worst:.2g}"
+            detail = f"of the column's forms {names}: {counts}"
             out.append(Evidence(kind, ENGINE, f"Hypothesis {version('hypothesis')}", detail))
     return tuple(out)

@@ -22,6 +22,7 @@ def test_every_form_is_held_against_every_law():
     assert {r.verdict for r in result.laws} == {"holds", "not-applicable"}
     assert {e.kind for e in result.evidence} == {"bounded", "exact"}
     assert all(e.engine == "isoform properties" and "examples" in e.detail for e in result.evidence)
+    assert all("linear-attention.recurrent, linear-attention.chunkwise:" in e.detail for e in result.evidence)
     assert pickle.loads(pickle.dumps(result)) == result
 
 
