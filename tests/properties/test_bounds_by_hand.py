@@ -1,0 +1,131 @@
+"""The bounds of rules, gradients and stored outputs where they can be written down: one token, one pole, one key."""
+
+import numpy as np
+import pytest
+
+from isoform.properties import bounds, discretization
+from isoform.properties.bounds import SECOND_ORDER, gamma, stored
+from isoform.properties.columns import operator
+from isoform.properties.operator import Instance
+from isoform.properties.tensors import precision
+
+SINGLE, DOUBLE = precision("float32"), precision("float64")
+
+
+def g(count, p=SINGLE):
+    return gamma(count, p.unit)
+
+
+def one(x):
+    return np.array([[float(x)]])
+
+
+@pytest.mark.parametrize(("dtype", "eps", "tiny"), [("bfloat16", 2.0**-7, 2.0**-126), ("float16", 2.0**-10, 2.0**-14)])
+def test_an_output_is_rounded_once_where_it_is_stored(dtype, eps, tiny):
+    assert stored(0.5, -8.0, precision(dtype)) == 0.5 * (1 + eps) + 8 * eps + tiny
+    assert stored(0.5, -8.0, SINGLE) == 0.5
+
+
+Z, B = -1.5, 3.0
+
+
+def test_eulers_rule():
+    found = discretization.euler_bound(one(Z), np.array([B]), np.zeros((1, 2)), SINGLE)
+    assert found[0] == pytest.approx([g(3) * (1 + 1.5), g(2) * B])
+
+
+def test_the_bilinear_rule():
+    """M = 1 - z/2 = 1.75; forming costs 4 roundings, solving 4 n + 2 = 6."""
+    m = 1.75
+    truth, right = np.array([0.25, B]) / m, np.array([1.75, B])
+    found = discretization.bilinear_bound(one(Z), np.array([B]), truth[None], SINGLE)
+    formed = g(4) / m * (1.75 * truth + right)
+    solved = g(6) / m * m * (truth + right / m)
+    assert found[0] == pytest.approx(formed + solved)
+
+
+def test_the_hold_of_a_pole():
+    """An error of the exponent costs e^z: 6 roundings of e^z, 9 of the quotient."""
+    growth = np.exp(Z)
+    truth = np.array([[growth, B * (growth - 1) / Z]])
+    found = discretization.pole_bound(one(Z), np.array([B]), truth, SINGLE)
+    assert found[0] == pytest.approx([g(6) * 2.5 * growth, g(9) * (truth[0, 1] + B * growth)])
+
+
+HUMP = (1 + 3 / 8) ** 2 * (1 + 2 / 8)
+"""The largest (1 + a)(1 + b)(1 + c) with a + b + c <= 1 in eighths: the norms of e^{aW} for W = [[0, 1], [0, 0]]."""
+
+
+def test_the_hold_of_a_matrix():
+    """A = 0, so W = [[0, 1], [0, 0]] has norm 1, and the column of B̄ is scaled by |B|."""
+    found = discretization.hold_bound(one(0), np.array([B]), np.array([[1.0, B]]), SINGLE)
+    assert found[0] == pytest.approx(g(9 * 8) * HUMP * np.array([1, B]))
+
+
+def slope(z=Z):
+    """One pole with changes dz = 0.5 and db = 0.25, weights 2 and 4."""
+    truth = np.array([[0.75, 1.25]])
+    return discretization.Slope(one(z), np.array([B]), truth, one(0.5), np.array([0.25]), np.array([[2.0, 4.0]]))
+
+
+def test_the_gradient_of_eulers_rule():
+    assert discretization.euler_slope(slope(), SINGLE) == pytest.approx(g(9) * (2 * 0.5 + 4 * 0.25))
+
+
+def test_the_gradient_of_the_bilinear_rule():
+    right = 2 * (0.25 + 0.25 * 0.75) + 4 * (0.25 + 0.25 * 1.25)
+    assert discretization.bilinear_slope(slope(), SINGLE) == pytest.approx(g(48 * 3) * right / 1.75)
+
+
+def test_the_gradient_of_the_hold_of_a_pole():
+    assert discretization.pole_slope(slope(), SINGLE) == pytest.approx(g(24) * 2.5 * (2 * 0.5 + 4 * (0.25 + B * 0.5)))
+
+
+def test_the_gradient_of_the_hold_of_a_matrix():
+    pull, change = 2 + 4 * B, 0.5 + 0.25 / B
+    expected = g(18 * (4 * (1 + pull) + 4)) * HUMP**2 * (1 + HUMP * pull) * pull * change
+    assert discretization.hold_slope(slope(0.0), SINGLE) == pytest.approx(expected)
+
+
+Q, K, V, S, DV, W, F = 2.0, 3.0, 5.0, 7.0, 0.5, 1.5, 4.0
+
+
+@pytest.mark.parametrize(("name", "gates", "rate"), [("linear-attention", {}, 1.0), ("delta-rule", {"beta": 0.125}, 0.125)])
+def test_the_gradient_of_a_memory(name, gates, rate):
+    """o = q (… + β k v), so v's part is W q β k + F β k; three times 2 (K + V + 6) roundings."""
+    given = {"q": Q, "k": K, "v": V}
+    inputs = {n: np.full((1, 1, 1, 1), x) for n, x in given.items()} | {n: np.full((1, 1, 1), x) for n, x in gates.items()}
+    x = Instance(inputs, np.full((1, 1, 1, 1), S), {"scale": 1.0, "chunk_size": 1}, "float64")
+    toward = {n: np.full_like(a, DV if n == "v" else 0.0) for n, a in inputs.items()}
+    weights, final = np.full((1, 1, 1, 1), W), np.full((1, 1, 1, 1), F)
+    value, bound = operator(name).derive(x, toward, np.zeros((1, 1, 1, 1)), weights, final)
+    expected = (W * Q + F) * rate * K * DV
+    assert value == pytest.approx(expected)
+    assert bound == pytest.approx(g(3 * 2 * 8, DOUBLE) * expected)
+
+
+def test_the_gradient_of_a_system():
+    """y = C (Ā x + B̄ u) + D u and x' = Ā x + B̄ u, all terms positive."""
+    a, b, c, d, u = 0.5, 2.0, 3.0, 1.0, 4.0
+    inputs = {"u": one(u), "Abar": one(a), "Bbar": np.array([b]), "C": np.array([c]), "D": np.array(d)}
+    x = Instance(inputs, one(S), {}, "float64")
+    toward = {n: np.full_like(v, DV if n == "u" else 0.0) for n, v in inputs.items()}
+    value, bound = operator("lti").derive(x, toward, one(0), one(W), one(F))
+    expected = (W * (c * b + d) + F * b) * DV
+    assert value == pytest.approx(expected)
+    assert bound == pytest.approx(g(3 * 2 * 9 * 8, DOUBLE) * expected)
+
+
+def test_the_gradient_of_attention():
+    """One key has weight 1: v's part is W dv, the scores' error is γ_5 |q k|, and 8 roundings are its own."""
+    inputs = {"q": np.full((1, 1, 1, 1), Q), "k": np.full((1, 1, 1, 1), K), "v": np.full((1, 1, 1, 1), V)}
+    x = Instance(inputs, None, {"scale": 1.0}, "float64")
+    toward = {n: np.full_like(a, DV if n == "v" else 0.0) for n, a in inputs.items()}
+    value, bound = operator("attention").derive(x, toward, None, np.full((1, 1, 1, 1), W), None)
+    error = np.expm1(g(5, DOUBLE) * Q * K) + g(8, DOUBLE)
+    assert value == pytest.approx(W * DV)
+    assert bound == pytest.approx(SECOND_ORDER * W * DV * (6 * error + g(9, DOUBLE)))
+
+
+def test_the_truth_itself_costs_two_roundings():
+    assert bounds.EXACT.unit == np.finfo(float).eps and bounds.EXACT.out == 0
