@@ -16,6 +16,7 @@ from .kernel.counterexample import refuted_by
 from .kernel.formulas import Statement
 from .kernel.proof import Proof, Unproved
 from .kernel.prove import prove
+from .kernel.terms import Apply, Rec, Var, unnamed, walk
 from .registry import UnknownClaim, claim
 from .writing import Writing
 
@@ -134,7 +135,7 @@ def _adds_assumptions(written: Statement, mended: Statement) -> bool:
     """Whether the mended statement is the written one under further named assumptions."""
     from .kernel.fingerprint import canonical
 
-    if canonical(written.conclusion) != canonical(mended.conclusion):
+    if any(canonical(a) != canonical(b) for a, b in ((written.conclusion, mended.conclusion), (written.where, mended.where))):
         return False
     old = {canonical(a.formula) for a in written.assumptions}
     new = {canonical(a.formula) for a in mended.assumptions}
@@ -162,13 +163,39 @@ def _kernel_rejects(statement: Statement, found: Counterexample) -> str:
 
 
 def _unfinished(c: Claim, proof: Proof | None) -> tuple[str, ...]:
-    """What a finished claim has: near misses, among them one for every assumption that the proof needs."""
-    out = [] if len(c.near_misses) >= 2 else [f"a claim needs two near misses, this one has {len(c.near_misses)}"]
-    dropped = {n.drops for n in c.near_misses}
+    """What a finished claim has: different near misses about its subject, among them one for every assumption that the proof needs."""
+    from .kernel.fingerprint import canonical
+
+    different = {canonical(n.statement) for n in c.near_misses}
+    out = [] if len(different) >= 2 else [f"a claim needs two near misses, this one has {len(different)}"]
+    others = [("the statement as written", c.as_written), *((f"near miss {n.name}", n.statement) for n in c.near_misses)]
+    out += [f"{name} is about something else" for name, other in others if other and not _akin(c.statement, other)]
+    dropped = {n.drops for n in c.near_misses if _drops(n, c.statement)}
     for a in c.statement.assumptions if proof else ():
         if a.name in (proof.used if proof else ()) and a.name not in dropped:
             out.append(f"no near miss drops the assumption {a.name}")
     return tuple(out)
+
+
+def _drops(n: NearMiss, statement: Statement) -> bool:
+    """Whether a near miss is the statement without the assumption that it says it drops: same conclusion, same conditions."""
+    from .kernel.fingerprint import canonical
+
+    other = n.statement
+    same = all(canonical(a) == canonical(b) for a, b in ((other.conclusion, statement.conclusion), (other.where, statement.where)))
+    gone = {canonical(a.formula) for a in statement.assumptions if a.name == n.drops}
+    return same and bool(gone) and gone.isdisjoint(canonical(a.formula) for a in other.assumptions)
+
+
+def _akin(statement: Statement, other: Statement) -> bool:
+    """Whether two statements speak of anything in common; two that speak of no atom at all do."""
+    a, b = (_subject(s) for s in (statement, other))
+    return bool(a & b) or not (a or b)
+
+
+def _subject(s: Statement) -> frozenset[tuple[str, str]]:
+    nodes = (n for p in (s.conclusion, *(a.formula for a in s.assumptions)) for n in walk(unnamed(p)))
+    return frozenset((type(n).__name__, n.name) for n in nodes if isinstance(n, (Apply, Rec, Var)))
 
 
 def _evidence(proof: Proof | None, certificate: Certificate, written: NearMissResult | None) -> tuple[Evidence, ...]:

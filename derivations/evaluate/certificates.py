@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import flint
-from sympy import Symbol
+from sympy import Basic, Symbol
 
 from ..kernel import formulas as fm
 from ..kernel import terms as k
@@ -26,6 +26,7 @@ from .systems import MERSENNE, Gaussian, Prime, System
 SCALES = (0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
 FIXED_SIZES = {3: 0, 4: 1, 5: 2}
 ATTEMPTS = 60
+PATIENCE = 20  # times the usual number of draws, at most, for a premise that holds rarely
 STEPS = 60_000
 BALL_STEPS = 20_000
 ENOUGH = 8
@@ -96,20 +97,23 @@ class _Run:
         self.count = _Count()
         self.points: list[Mapping[Symbol, int]] = []
         self.seen: set[Any] = set()
+        self.tried: dict[Symbol, set[int]] = {}
 
     def certificate(self, draws: int) -> Certificate:
         longest = self.limits.length
-        for n in range(draws):
-            if isinstance(self.system, Balls) and self.count.steps > BALL_STEPS and self.count.accepted >= ENOUGH:
+        for n in range(draws * PATIENCE):
+            if n >= draws and (not self.count.accepted or self._unreached() is None):
                 break
-            scale = min(_scale(n, draws, self.limits.length), longest)
+            if n < draws and isinstance(self.system, Balls) and self.count.steps > BALL_STEPS and self.count.accepted >= ENOUGH:
+                continue
+            scale = min(_scale(n, draws, self.limits.length) if n < draws else n % 5, longest)
             found = self._draw(n, scale)
             if found is None:
                 continue
             if found.outcome.holds is False:
                 return self._false(found)
             self._keep(found)
-            if not self._may_grow(found, scale, _scale(n + 1, draws, self.limits.length)):
+            if n < draws and not self._may_grow(found, scale, _scale(n + 1, draws, self.limits.length)):
                 longest = scale
         return self._certificate(*self._judgement())
 
@@ -119,6 +123,8 @@ class _Run:
             index = self._index(Random(name), n, attempt, scale)
             if index is None:
                 return None
+            for s in (*self.shape.indices, *self.shape.sizes):
+                self.tried.setdefault(s, set()).add(index[s])
             try:
                 found = self._at(name, index, self.system)
             except Singular:
@@ -176,10 +182,27 @@ class _Run:
             return None, f"no model found: {count.rejected} draws broke an assumption, {count.singular} were singular"
         if count.accepted <= count.undecided:
             return None, f"undecided at {count.undecided} of {count.accepted + count.undecided} draws"
-        for node in k.walk(self.statement.conclusion):
-            if isinstance(node, (fm.Implies, fm.Iff)) and (node, True) not in self.seen:
-                return None, f"no draw reached the premise of {node}"
+        if stuck := self._stuck():
+            return None, f"every model that was found has {stuck}"
+        if (node := self._unreached()) is not None:
+            return None, f"no draw reached the premise of {node}"
         return True, ""
+
+    def _unreached(self) -> Basic | None:
+        """An implication or equivalence whose premise held at no draw."""
+        logic = (n for n in k.walk(self.statement.conclusion) if isinstance(n, (fm.Implies, fm.Iff)))
+        return next((n for n in logic if (n, True) not in self.seen), None)
+
+    def _stuck(self) -> str:
+        """The sizes and indices that no model takes beyond their least values, though larger ones were tried.
+
+        Assumptions that contradict each other hold where there is nothing that they speak of.
+        """
+        least = {s: min(tried) for s, tried in self.tried.items() if len(tried) > 1}
+        if any(all(p[s] > n for s, n in least.items()) for p in self.points):
+            return ""
+        alone = [f"{s} = {n}" for s, n in least.items() if all(p[s] == n for p in self.points)]
+        return " and ".join(sorted(alone)) or " or ".join(sorted(f"{s} = {n}" for s, n in least.items()))
 
     def _false(self, found: Point) -> Certificate:
         self.points = [{s: found.environment.index[s] for s in (*self.shape.indices, *self.shape.sizes)}]

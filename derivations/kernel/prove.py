@@ -79,22 +79,41 @@ def well_formed(statement: Statement) -> None:
         raise Unproved(f"two assumptions have one name: {names}")
     if kept := [n for n in names if SUPPOSED.fullmatch(n)]:
         raise Unproved(f"the names {kept} are reserved for what a proof supposes or has shown")
-    if is_trivial(statement.conclusion):
-        raise Unproved(f"trivial: both sides of {text(statement.conclusion)} are the same term")
+    given = frozenset(said for a in statement.assumptions for said in _parts(a.formula))
+    if is_trivial(statement.conclusion, given):
+        raise Unproved(f"trivial: {text(statement.conclusion)} says one thing twice, or what is assumed")
 
 
-def is_trivial(f: Formula) -> bool:
-    """Whether every equation of a formula has one and the same term on both sides."""
+def is_trivial(f: Formula, given: frozenset[object] = frozenset()) -> bool:
+    """Whether every equation of a formula has one and the same term on both sides, or is among what is given."""
+    if _said(f) in given:
+        return True
     match f:
         case Equation():
             return bool(tm.unnamed(f.lhs) == tm.unnamed(f.rhs))
-        case And() | Iff():
-            return all(is_trivial(cast(Formula, p)) for p in f.args)
+        case And():
+            return all(is_trivial(cast(Formula, p), given) for p in f.args)
+        case Iff():
+            a, b = cast("tuple[Formula, Formula]", f.args)
+            return _parts(a) == _parts(b) or (is_trivial(a, given) and is_trivial(b, given))
         case Implies():
-            return tm.unnamed(f.args[0]) == tm.unnamed(f.args[1]) or is_trivial(cast(Formula, f.args[1]))
-        case ForAll():
+            return is_trivial(cast(Formula, f.args[1]), given | _parts(cast(Formula, f.args[0])))
+        case ForAll():  # what is given may speak of a free index of that name
             return is_trivial(cast(Formula, f.args[0]))
     return False
+
+
+def _parts(f: Formula) -> frozenset[object]:
+    """The conjuncts of a formula."""
+    if isinstance(f, And):
+        return frozenset().union(*[_parts(cast(Formula, p)) for p in f.args])
+    return frozenset((_said(f),))
+
+
+def _said(f: Formula) -> object:
+    """A formula without names; the sides of an equation in no order."""
+    plain = tm.unnamed(f)
+    return frozenset(plain.args) if isinstance(plain, Equation) else plain
 
 
 def _run(goal: Goal, script: sc.Script) -> None:

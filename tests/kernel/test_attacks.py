@@ -286,7 +286,7 @@ multiple_is_zero = given("multiple", Equation(x * identity, Zero(d, d)))
 
 RULES: dict[str, tuple[Formula, Formula, tuple[Assumption, ...], Cond, Script]] = {
     "a multiple of an identity of size 0": (
-        Equation(x, 0), Equation(x * identity, Zero(d, d)), (multiple_is_zero,), ANYWHERE, Direct((Using(Given("multiple")),)),
+        Equation(x, 0), Equation(x * identity + identity, identity), (multiple_is_zero,), ANYWHERE, Direct((Using(Given("multiple")),)),
     ),
     "a zeroth power has no factor to replace": (
         Equation(Sum((u.T * M[i] * v) ** n, i, k, k), 0),

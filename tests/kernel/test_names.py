@@ -195,7 +195,7 @@ PROVED: dict[str, tuple[Statement, Script]] = {
     ),
     "a row": (Statement(Equation(Row(f(Stack(v[i].T, i, 1, T)), t), f(v[t].T)), le(1, t) & le(t, T)), Direct()),
     "assumption": (
-        Statement(Equation(f(x), 2), assumptions=(Assumption("two", Equation(x, f(Num(2))), solve={x: f(Num(2))}),)),
+        Statement(Equation(f(x) * y, 2 * y), assumptions=(Assumption("two", Equation(x, f(Num(2))), solve={x: f(Num(2))}),)),
         Direct((Given("two"),)),
     ),
     "blocks": (Statement(Equation(f(Block([f(A), B])), Block([2 * A * HALF, f(B) * 1]))), Blockwise()),
