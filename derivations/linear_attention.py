@@ -155,6 +155,29 @@ PARALLEL = Claim(
 )
 
 
+# The same from any state: what was there at the start is read by every query.
+with_state = Statement(Equation(Hadamard(Q * K.T, M) * V + Q * H0.T, outputs), le(0, T))
+
+WITH_STATE = Claim(
+    id="linear-attention/parallel-with-state",
+    title="the masked matrix product, from any initial state",
+    statement=with_state,
+    sources=(Source(KATHAROPOULOS, "section 3.3", "with an initial state"),),
+    proof=Rowwise(
+        t,
+        Chain(
+            (Link((writes(1, t) * q[t] + H0 * q[t]).T, note="row t: the mask cuts the sum at t, the query comes out of it"),),
+            (Lemma("linear-attention/state"),),
+            "the sum and the initial state are the state",
+        ),
+    ),
+    near_misses=(
+        variant(with_state, "the initial state read by the keys", Equation(Hadamard(Q * K.T, M) * V + K * H0.T, outputs)),
+        variant(with_state, "the initial state left out", Equation(Hadamard(Q * K.T, M) * V, outputs)),
+    ),
+)
+
+
 def causal_attention(weight: object) -> Term:
     """Causal attention with a weight for a score, masked after the scores, without scale."""
     score = q[i].T * k[j]
@@ -391,4 +414,4 @@ NORMALIZED = Claim(
     ),
 )
 
-CLAIMS = (STATE, READOUT, PARALLEL, NO_SOFTMAX, ADDITIVE, COLUMN_WRITES, STATE_SPACE, FEATURES, NORMALIZED)
+CLAIMS = (STATE, READOUT, PARALLEL, WITH_STATE, NO_SOFTMAX, ADDITIVE, COLUMN_WRITES, STATE_SPACE, FEATURES, NORMALIZED)

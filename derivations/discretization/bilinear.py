@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from ..claim import Claim, NearMiss, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Iff, Invertible, Less, LessEqual, NonZero, Statement
-from ..kernel.scripts import Both, Chain, Contradiction, Direct, Each, Exists, Given, Lemma, Link, Product, Sign, Using
+from ..kernel.scripts import Both, Chain, Contradiction, Direct, Each, Exists, Given, Lemma, Link, Ode, Product, Sign, Using
 from ..kernel.terms import Conj, Exp, Integral, Inverse, Num, Term, le, named, scalar, vectors
 from .operators import (
     BILINEAR_OPERATOR,
@@ -117,61 +117,63 @@ BILINEAR = Claim(
 )
 
 
-def remainder(weight: Term) -> Term:
-    """The integral of a weighted exponential over a step."""
-    return Integral(weight * Exp(s * A), s, 0, delta)
+def after(weight: Term) -> Term:
+    """The weighted exponential of the rest of a step: a remainder of Taylor's formula."""
+    return Integral(weight * Exp((delta - s) * A), s, 0, delta)
 
 
-def errors(bilinear_error: Term, euler_error: Term, constant: Fraction = Fraction(1, 12)) -> Formula:
-    """The errors of the two rules, and the sizes of their leading terms."""
+second = identity + delta * A + HALF * delta**2 * A**2
+third = second + Fraction(1, 6) * delta**3 * A**3
+R_3 = named("R3", A**3 * after(HALF * s**2))
+R_4 = named("R4", A**4 * after(Fraction(1, 6) * s**3))
+series = Statement(And(Equation(Exp(delta * A), second + R_3), Equation(Exp(delta * A), third + R_4)))
+
+SERIES = Claim(
+    id="discretization/exponential-series",
+    title="e^{ΔA} is its series to the second and to the third order, with the remainder as an integral",
+    statement=series,
+    sources=(Source("Rudin, Principles of Mathematical Analysis, 3rd ed.", "theorem 5.15", "with the remainder as an integral"),),
+    proof=Each((Ode(delta, matrix=A), Ode(delta, matrix=A))),
+    near_misses=(
+        variant(series, "one order further on", And(Equation(Exp(delta * A), second + R_4), Equation(Exp(delta * A), third + R_4))),
+        variant(series, "another weight", Equation(Exp(delta * A), third + A**4 * after(s**3))),
+    ),
+)
+
+
+def errors(constant: Fraction = Fraction(1, 12), power: int = 3, euler: Fraction = Fraction(-1, 2)) -> Formula:
+    """What the two rules miss of e^{ΔA}: a leading term, and a remainder one order smaller."""
+    rest = Fraction(1, 8) * delta**4 * A**4 * gbt_inverse - R_4
     return And(
         Invertible(identity - HALF * delta * A),
-        Equation(bilinear_A - Exp(delta * A), gbt_inverse * bilinear_error),
-        Equation(Integral(parabola, s, 0, delta), constant * delta**3),
-        Equation(euler_A - Exp(delta * A), -euler_error),
-        Equation(Integral(delta - s, s, 0, delta), HALF * delta**2),
+        Equation(bilinear_A - Exp(delta * A), constant * delta**power * A**power + named("O4", rest)),
+        Equation(euler_A - Exp(delta * A), euler * delta**2 * A**2 - R_3),
     )
 
 
-# Exact errors in the place of orders: the weights vanish at the ends of the step, and e^{sA} = identity + O(Δ) on it.
-parabola = HALF * s * (delta - s)
-bilinear_error, euler_error = A**3 * remainder(parabola), A**2 * remainder(delta - s)
-order = Statement(errors(bilinear_error, euler_error), assumptions=(no_pole,))
+order = Statement(errors(), assumptions=(no_pole,))
+to_second, to_third = (Lemma("discretization/exponential-series", part=n) for n in (0, 1))
 
 ORDER = Claim(
     id="discretization/bilinear-order",
-    title="bilinear Ā = e^{ΔA} + A³Δ³/12 + O(Δ⁴), Euler I + ΔA = e^{ΔA} - A²Δ²/2 + O(Δ³)",
+    title="bilinear Ā = e^{ΔA} + A³Δ³/12 + O(Δ⁴), Euler I + ΔA = e^{ΔA} - A²Δ²/2 + O(Δ³), with the remainders in full",
     statement=order,
     sources=(
         Source(GU, "equation 3", "Ā is the Padé approximant [1/1] of the exponential"),
-        Source("Davis and Rabinowitz, Methods of Numerical Integration, 2nd ed.", "chapter 4", "Peano kernel of the trapezoid rule"),
+        Source("Hairer and Wanner, Solving Ordinary Differential Equations II", "section IV.3, Padé approximations to the exponential"),
     ),
     proof=Each(
         (
             Exists(),
-            Direct(
-                (
-                    Using(Lemma("discretization/exponential-moments", part=1), left=-HALF * delta * A * gbt_inverse),
-                    Using(Lemma("discretization/exponential-moments", part=2), left=HALF * gbt_inverse),
-                ),
-                "½ s (Δ - s) by its two moments",
-            ),
-            Direct(note="the leading error A³Δ³/12"),
-            Direct(
-                (
-                    Using(Lemma("discretization/exponential-moments", part=0), left=delta * A),
-                    Using(Lemma("discretization/exponential-moments", part=1), left=-1),
-                ),
-                "Δ - s by its two moments",
-            ),
-            Direct(note="the leading error -A²Δ²/2"),
+            Direct((Using(to_third, left=-1),), "Ā = I + ΔA + ½Δ²A² + ¼Δ³A³ + …, and ¼ - ⅙ = 1/12"),
+            Direct((Using(to_second, left=-1),), "e^{ΔA} to the second order"),
         )
     ),
     near_misses=(
         variant(order, "2/Δ is an eigenvalue of A", drop="2/Δ is no eigenvalue of A", at={N: 1, A: 1, delta: 2}),
-        variant(order, "the bilinear rule one order better", errors(A**4 * remainder(parabola), euler_error)),
-        variant(order, "another constant", errors(bilinear_error, euler_error, Fraction(1, 6))),
-        variant(order, "Euler too large", errors(bilinear_error, -euler_error)),
+        variant(order, "the bilinear rule one order better", errors(power=4)),
+        variant(order, "another constant", errors(Fraction(1, 6))),
+        variant(order, "Euler too large", errors(euler=Fraction(1, 2))),
     ),
 )
 
@@ -223,4 +225,4 @@ STABLE = Claim(
     ),
 )
 
-CLAIMS = (AVERAGED, BILINEAR, ORDER, STABLE)
+CLAIMS = (AVERAGED, BILINEAR, SERIES, ORDER, STABLE)
