@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -115,15 +115,18 @@ def unknown(claim: Claim, reason: str, seconds: float) -> ClaimResult:
     )
 
 
-def _evidence(ended: pool.Ended) -> tuple[Evidence, ...]:
-    """What a cross-check adds to its column's claims: nothing, if any of its laws is violated."""
+def _evidence(ended: pool.Ended) -> Mapping[str, tuple[Evidence, ...]]:
+    """What a cross-check adds to its column's claims, by operator: nothing, if any of its laws is violated."""
     if ended.kind != "done" or any(law.verdict == "violated" for law in _laws(ended)):
-        return ()
-    return tuple(ended.value.evidence)
+        return {}
+    evidence: Mapping[str, tuple[Evidence, ...]] = ended.value.evidence
+    return evidence
 
 
-def _with_evidence(result: ClaimResult, evidence: dict[str, tuple[Evidence, ...]]) -> ClaimResult:
-    more = evidence.get(column(result.id), ()) if result.verdict != "unknown" else ()
+def _with_evidence(result: ClaimResult, evidence: dict[str, Mapping[str, tuple[Evidence, ...]]]) -> ClaimResult:
+    """Forms are evidence for the claims about their operator, and for no others."""
+    found = evidence.get(column(result.id), {}) if result.verdict != "unknown" else {}
+    more = found.get(result.operator, ())
     return replace(result, evidence=(*result.evidence, *more))
 
 

@@ -37,7 +37,7 @@ class Claim:
     """A published statement under a permanent id, with its proof and what must be rejected beside it.
 
     ``as_written`` is the source's own form where that is false; ``expected`` is only ever compared with the
-    verdict.
+    verdict. ``operator`` is the declaration that the statement is about, where forms of it can be evidence.
     """
 
     id: str
@@ -153,6 +153,7 @@ class ClaimResult:
     lemmas: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
+    operator: str = ""
     seconds: float = 0.0
     reason: str = ""
     parts: tuple[str, ...] = ()

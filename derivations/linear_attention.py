@@ -83,6 +83,7 @@ STATE = Claim(
     statement=state,
     sources=(Source(KATHAROPOULOS, "equation 18", "with an initial state, without the feature map"),),
     proof=Induction(t),
+    operator=DECLARATION,
     near_misses=(
         variant(state, "the last token is left out", Equation(H[t], H0 + writes(1, t - 1))),
         variant(state, "the first token is left out", Equation(H[t], H0 + writes(2, t))),
@@ -102,6 +103,7 @@ READOUT = Claim(
         (Link((H0 + writes(1, t)) * q[t], (Lemma("linear-attention/state"),), "the state, unrolled"),),
         note="the product with q distributes over the sum",
     ),
+    operator=DECLARATION,
     near_misses=(
         variant(
             readout,
@@ -146,6 +148,7 @@ PARALLEL = Claim(
     statement=parallel,
     sources=(Source(KATHAROPOULOS, "section 3.3"),),
     proof=row_by_row,
+    operator=DECLARATION,
     near_misses=(
         variant(parallel, "mask transposed", Equation(Hadamard(Q * K.T, M.T) * V, outputs)),
         variant(parallel, "strict mask", Equation(Hadamard(Q * K.T, strict_mask) * V, outputs)),
@@ -171,6 +174,7 @@ WITH_STATE = Claim(
             "the sum and the initial state are the state",
         ),
     ),
+    operator=DECLARATION,
     near_misses=(
         variant(with_state, "the initial state read by the keys", Equation(Hadamard(Q * K.T, M) * V + K * H0.T, outputs)),
         variant(with_state, "the initial state left out", Equation(Hadamard(Q * K.T, M) * V, outputs)),
@@ -198,6 +202,7 @@ NO_SOFTMAX = Claim(
     statement=no_softmax,
     sources=(Source(KATHAROPOULOS, "section 3.2", "mask after the scores, no scale, no normaliser"),),
     proof=row_by_row,
+    operator=DECLARATION,
     near_misses=(
         variant(
             no_softmax,

@@ -100,6 +100,7 @@ def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
         lemmas=tuple(sorted(proof.lemmas)) if proof else (),
         assumed=tuple(sorted(proof.assumed)) if proof else (),
         unfinished=unfinished,
+        operator=c.operator.operator if c.operator else "",
         seconds=perf_counter() - start,
         reason="; ".join(r for r in (*reasons, *unfinished) if r),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -34,7 +34,7 @@ class CrosscheckResult:
 
     column: str
     laws: tuple[LawResult, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: Mapping[str, tuple[Evidence, ...]]
 
 
 def crosscheck(
@@ -57,7 +57,7 @@ def crosscheck(
     if unknown:
         raise ValueError(f"{column} has forms of {', '.join(unknown)}, but no such operator")
     results = tuple(r for name, given in forms.items() for r in check_forms(known[name], given, steps.get(name), LEVELS[level], seed))
-    return CrosscheckResult(column, results, evidence(results))
+    return CrosscheckResult(column, results, {name: evidence([r for r in results if r.operator == name]) for name in forms})
 
 
 def check_forms(
@@ -76,10 +76,10 @@ def forms_of(functions: tuple[Callable[..., Any], ...], step: Callable[..., Any]
     )
 
 
-def evidence(results: tuple[LawResult, ...]) -> tuple[Evidence, ...]:
-    """What the laws that hold amount to: forms within the derived bound, and exact where every bit was right.
+def evidence(results: Sequence[LawResult]) -> tuple[Evidence, ...]:
+    """What the laws that hold of an operator's forms amount to: within the derived bound, exact where every bit was right.
 
-    It is evidence about the forms that it names, not a further proof of a claim.
+    It is evidence about the forms that it names, for claims about their operator; not a further proof of a claim.
     """
     held = [r for r in results if r.verdict == "holds"]
     out = []
@@ -91,6 +91,6 @@ def evidence(results: tuple[LawResult, ...]) -> tuple[Evidence, ...]:
             names = ", ".join(dict.fromkeys(f"{r.operator}.{r.form}" for r in chosen))
             worst = max(r.worst_error_over_bound or 0.0 for r in chosen)
             counts = f"{len(chosen)} checks of laws, {sum(r.examples for r in chosen)} examples, worst error/bound {worst:.2g}"
-            detail = f"of the column's forms {names}: {counts}"
+            detail = f"of the forms {names}: {counts}"
             out.append(Evidence(kind, ENGINE, f"Hypothesis {version('hypothesis')}", detail))
     return tuple(out)

@@ -78,6 +78,7 @@ MATRIX_FORM = Claim(
             ),
         )
     ),
+    operator=MASKED,
     near_misses=(
         variant(matrix_form, "softmax over the queries", Equation(by_columns * V, means(T))),
         variant(matrix_form, "scale after the softmax", Equation(full(T) / Sqrt(Ind(d_k)), means(T))),

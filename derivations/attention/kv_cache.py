@@ -128,6 +128,7 @@ KV_CACHE = Claim(
             ),
         )
     ),
+    operator=MASKED,
     near_misses=(
         variant(kv_cache, "frontier aligned top-left", several(lambda r: r)),
         variant(kv_cache, "several attend before they are cached", several(position, S - T)),

@@ -74,6 +74,7 @@ MASKED_PREFIX_INVARIANCE = Claim(
         ),
         note="row t over the first t tokens: the last row, where the mask hides nothing",
     ),
+    operator=MASKED,
     near_misses=(
         variant(prefix_invariance, "full attention", pair(full)),
         variant(prefix_invariance, "a mask of zeros before the softmax", pair(lambda last: full(last, causal(score, Num(0))))),
@@ -133,6 +134,7 @@ DOWNWARD_INDUCTION = Claim(
             ),
         )
     ),
+    operator=MASKED,
     near_misses=(
         variant(downward, "one new token may change the old rows", drop="one step"),
         variant(downward, "the last rows instead of the first", last_rows),

@@ -61,6 +61,7 @@ FULL_NOT_PREFIX_INVARIANT = Claim(
             ),
         )
     ),
+    operator=FULL,
     near_misses=(
         variant(not_invariant, "full attention is prefix invariant", kept),
         variant(not_invariant, "the weight under the old normaliser", moved(gain / Z(T))),
@@ -94,6 +95,7 @@ APPEND_UPDATE = Claim(
             ),
         )
     ),
+    operator=FULL,
     near_misses=(
         variant(append_update, "no rescale", Equation(new, old + gain / Z(T + 1) * v[T + 1])),
         variant(append_update, "a running softmax without rescale", Equation(unscaled[T], old)),

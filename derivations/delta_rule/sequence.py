@@ -26,7 +26,7 @@ from ..kernel.terms import (
     scalars,
     vector,
 )
-from .operator import H0, NOTE, YANG, H, beta, d_k, d_v, j, k, keeps, s, t, v
+from .operator import DECLARATION, H0, NOTE, YANG, H, beta, d_k, d_v, j, k, keeps, s, t, v
 
 
 def kept(first: Index, last: Index, *, decreasing: bool = False) -> Term:
@@ -62,6 +62,7 @@ UNROLLED = Claim(
             note="the last transition joins every product; the last write has none after it",
         ),
     ),
+    operator=DECLARATION,
     near_misses=(
         variant(
             unrolled,
@@ -166,6 +167,7 @@ WY = Claim(
             )
         ),
     ),
+    operator=DECLARATION,
     near_misses=(
         variant(wy, "T not transposed: the reversed product", And(triangular, Equation(kept(1, t), Eye(d_k) - K.T * T_t * K), closed)),
         variant(wy, "T transposed in the state", And(triangular, product, Equation(H[t], H0 * kept(1, t) + (T_t.T * V).T * K))),

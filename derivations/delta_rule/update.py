@@ -6,7 +6,7 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Iff, Implies, Less, LessEqual, NonZero, Statement
 from ..kernel.scripts import Both, Chain, Contradiction, Direct, Each, Given, Link, Product, Sign, Suppose, Unfold
 from ..kernel.terms import At, Deriv, Term, Trace, Zero, le, matrix, named, norm2, scalar, vector
-from .operator import HALF, NOTE, ONE, SCHLAG, YANG, H, beta, d_k, d_v, k, keeps, s, t, v
+from .operator import DECLARATION, HALF, NOTE, ONE, SCHLAG, YANG, H, beta, d_k, d_v, k, keeps, s, t, v
 
 # The old value v_old = H_{t-1} k_t is taken out and the new one put in; or: the error is taken out.
 old = H[t - 1] * k[t]
@@ -44,6 +44,7 @@ THREE_FORMS = Claim(
             Chain((transition, Link(replaced, note="the product with I - β kkᵀ distributes")), note="both writes share the key"),
         )
     ),
+    operator=DECLARATION,
     near_misses=(
         variant(
             three_forms,
@@ -157,6 +158,7 @@ OVERWRITE = Claim(
             ),
         )
     ),
+    operator=DECLARATION,
     near_misses=(
         variant(
             overwrite,
@@ -198,6 +200,7 @@ CONTRACTION = Claim(
             ),
         )
     ),
+    operator=DECLARATION,
     near_misses=(
         variant(
             contraction,

@@ -22,6 +22,13 @@ def test_cross_checks_add_evidence_to_their_own_column(house):
     assert [(row.law, row.verdict) for row in report.laws] == [("prefix invariance", "holds"), ("packing", "not-applicable")]
 
 
+def test_forms_are_no_evidence_for_a_claim_about_something_else(fakes):
+    found = {"alpha": {"alpha": fakes.EVIDENCE[:1]}}
+    about, aside = fakes.result(), fakes.result(operator="")
+    assert len(runner._with_evidence(about, found).evidence) == len(about.evidence) + 1
+    assert runner._with_evidence(aside, found) == aside
+
+
 def test_symbolic_only_leaves_them_out(house):
     assert isoform.verify("alpha/holds", symbolic_only=True).laws == ()
 

@@ -28,6 +28,7 @@ CLAIMS = (
     FakeClaim("alpha/crashes"),
     FakeClaim("beta-net/refuted", expected="refuted"),
 )
+OPERATOR = "alpha"
 EVIDENCE = (Evidence("proved", "kernel", "1", "induction"), Evidence("certified", "evaluate", "2", "failure probability 2^-50"))
 NEAR_MISS = NearMissResult("exponent off by one", True, "T = 2: 3 ≠ 4", ("kernel", "evaluate"), changes=("instead: H_t = 0",), kind="exact")
 
@@ -55,6 +56,7 @@ def result(id="alpha/holds", **changes):
         "definitions": (("H_0 = 0, H_t = H_{t−1} + v_t k_tᵀ", "H_{0} = 0"),),
         "as_written": "",
         "counterexample": "",
+        "operator": OPERATOR,
         "seconds": 0.25,
         "reason": "",
     }
@@ -86,11 +88,12 @@ def prove_with_remark(id, seed):
 
 def cross_check(name, level, seed):
     rows = (row("prefix invariance", "holds", 0.125), row("packing", "not-applicable", None))
-    return SimpleNamespace(column=name, laws=rows, evidence=(Evidence("bounded", "torch", "3", f"level {level}, seed {seed}"),))
+    return SimpleNamespace(column=name, laws=rows, evidence={OPERATOR: (Evidence("bounded", "torch", "3", f"level {level}, seed {seed}"),)})
 
 
 def violated_cross_check(name, level, seed):
-    return SimpleNamespace(column=name, laws=(row("chunk size", "violated", 7.5),), evidence=(Evidence("bounded", "torch", "3", ""),))
+    laws = (row("chunk size", "violated", 7.5),)
+    return SimpleNamespace(column=name, laws=laws, evidence={OPERATOR: (Evidence("bounded", "torch", "3", ""),)})
 
 
 def row(law, verdict, ratio):
