@@ -111,13 +111,14 @@ def refer(x: Instance, declaration: Any, causal: bool) -> Reference:
     """The truth, row by row or at once where every row sees all earlier keys, and its bound."""
     b, t, h, _ = x.inputs["q"].shape
     shape = (b, t, h, x.inputs["v"].shape[3])
-    out, sharp = np.zeros(shape), np.zeros(shape)
+    out, sharp, terms = np.zeros((3, *shape))
     p = precision(x.dtype)
     plain = whole(x, declaration, causal)
     for r in rows(x, causal):
         out[r.place] = oracle.last_row(declaration, r.query, r.keys, r.values) if plain is None else plain[r.place]
         sharp[r.place] = sum(_row_bound(r, out[r.place], each) for each in (p, EXACT))
-    return Reference(out, stored(sharp, out, p) * np.any(visible(x, causal), -1)[:, :, None, None], sharp)
+        terms[r.place] = weights_of(r) @ np.abs(r.values)
+    return Reference(out, stored(sharp, out, terms, p) * np.any(visible(x, causal), -1)[:, :, None, None], sharp)
 
 
 def whole(x: Instance, declaration: Any, causal: bool) -> Array | None:

@@ -22,6 +22,20 @@ BLIND = 2.0**-8
 SECOND_ORDER = 1 + 2.0**-7
 EXACT = Precision(2.0**-52, 2.0**-1000)
 """The truth itself, as it is held in float64."""
+SPLIT = 8
+"""Roundings of a float32 product on multipliers of 11 bits, hi hi + hi lo + lo hi (3xTF32; Ootomo & Yokota 2022).
+
+Each lo is at most 2⁻¹¹ of its operand and kept to 11 bits, which costs 2 units an operand; lo lo, 2 units, is left
+out; and the three products make two sums.
+"""
+OPERANDS = 2
+"""Operands of a 16-bit form that are rounded to 16 bits again on the way to an output.
+
+A tensor core multiplies 16-bit operands and sums in float32. So a term q_t k_j v_j is rounded as a scaled query and as
+a score; one that comes through the state as a scaled query and as the state that is read. Attention rounds the
+probabilities, normalised or in numerator and denominator. A filter rounds its taps or the state that is read, and the
+parts of its output before they are added.
+"""
 
 
 def gamma(count: float, unit: float) -> float:
@@ -31,31 +45,35 @@ def gamma(count: float, unit: float) -> float:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of the outputs and of every state, in the shapes of what they bound."""
+    """Bounds of the outputs and of every state, in the shapes of what they bound; ``terms`` is Σ |term| of the outputs."""
 
     output: Array
     states: Array
+    terms: Array
 
 
-def stored(bound: Array, truth: Array, precision: Precision) -> Array:
-    """The bound of an output that is rounded to its own dtype at the end."""
-    return bound * (1 + precision.out) + precision.out * np.abs(truth) + precision.out_tiny
+def stored(bound: Array, truth: Array, terms: Array, precision: Precision) -> Array:
+    """The bound of an output whose operands are rounded to its own dtype (`OPERANDS`), and itself at the end."""
+    rounding = precision.out * (np.abs(truth) + OPERANDS * terms)
+    return bound * (1 + precision.out) + rounding + precision.out_tiny
 
 
 def additive(q: Array, writes: Array, start: Array, precision: Precision) -> Bounds:
     """Bounds for S_t = S_{t-1} + W_t, o_t = S_tᵀ q_t, in any order of summation.
 
     ``q`` (T, K) is scaled; ``writes`` |k_t||v_t|ᵀ (T, K, V), ``start`` (K, V). The transitions are the identity, so
-    each term k_j v_j meets one product, at most T + 1 sums over time (in one go or chunk by chunk, plus the state),
-    and in a read-out two roundings of the scaled query and a dot product over K.
+    each term k_j v_j meets one product (`SPLIT`) and at most T + 1 sums over time, in one go or chunk by chunk, plus the
+    state. A read-out adds the scale and its product with the query or the output (2), a product (`SPLIT`), K - 1 sums
+    and the sum of what comes from the chunk and from the state (1), and one rounding where the output is stored.
     """
     steps, width = q.shape
     total = np.concatenate([np.abs(start)[None], writes]).cumsum(0)
     grow = np.arange(steps + 1)[:, None, None]
-    states = _gammas(grow + 2, precision.unit) * total
+    states = _gammas(grow + 1 + SPLIT, precision.unit) * total
     read = np.einsum("tk,tkv->tv", np.abs(q), total[1:])
-    output = _gammas(grow[1:, :, 0] + width + 5, precision.unit) * read
-    return Bounds(output * SECOND_ORDER + width * precision.tiny, states * SECOND_ORDER + precision.tiny * (grow + 1))
+    output = _gammas(grow[1:, :, 0] + width + 4 + 2 * SPLIT, precision.unit) * read
+    states = states * SECOND_ORDER + precision.tiny * (grow + 1)
+    return Bounds(output * SECOND_ORDER + width * precision.tiny, states, read)
 
 
 def _gammas(count: Array, unit: float) -> Array:
@@ -78,7 +96,8 @@ def carried(
     ``read`` is γ of the read-out's own roundings.
     """
     steps, width = q.shape
-    output = read * np.einsum("tk,tkv->tv", np.abs(q), np.abs(states[1:]))
+    terms = np.einsum("tk,tkv->tv", np.abs(q), np.abs(states[1:]))
+    output = read * terms
     spread = np.zeros_like(local)
     kind = complex if np.iscomplexobj(q) or np.iscomplexobj(states) else float
     rows = np.zeros((steps, width), kind)
@@ -95,4 +114,4 @@ def carried(
         unit_rows[s] = np.eye(width)
         spread[s:] += np.abs(unit_rows[s:]) @ local[s]
     tiny = precision.tiny * width * (np.arange(steps + 1)[:, None, None] + 1)
-    return Bounds(output * SECOND_ORDER + width * precision.tiny, spread * SECOND_ORDER + tiny)
+    return Bounds(output * SECOND_ORDER + width * precision.tiny, spread * SECOND_ORDER + tiny, terms)

@@ -62,8 +62,8 @@ def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: 
         return rows - beta[t - 1] * (rows @ k[t - 1])[..., None] * k[t - 1]
 
     found = carried(q, states, np.concatenate([unit * size[:1], local]), gamma(width + 3, unit), backward, precision)
-    output = gamma(span + width + 5, unit) * np.einsum("tk,tkv->tv", np.abs(q), sums[1:])
-    return Bounds(found.output + output, found.states + gamma(span + 3, unit) * sums)
+    terms = np.einsum("tk,tkv->tv", np.abs(q), sums[1:])
+    return Bounds(found.output + gamma(span + width + 5, unit) * terms, found.states + gamma(span + 3, unit) * sums, terms)
 
 
 def regrouped(k: Array, v: Array, beta: Array, states: Array, span: int) -> Array:

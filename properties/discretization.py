@@ -167,9 +167,9 @@ def hold_slope(at: Slope, p: Precision) -> float:
 
 
 def euler_slope(at: Slope, p: Precision) -> float:
-    """Of ΔA and ΔB: sums of products."""
+    """Of ΔA and ΔB: 3 products a term, and sums of n (n + 1) of them here and where the gradient meets the direction."""
     n = len(at.drive)
-    return gamma(n * n + 8, p.unit) * float((at.weights * np.hstack([np.abs(at.dz), np.abs(at.ddrive)[:, None]])).sum())
+    return gamma(2 * n * (n + 1) + 8, p.unit) * float((at.weights * np.hstack([np.abs(at.dz), np.abs(at.ddrive)[:, None]])).sum())
 
 
 def bilinear_slope(at: Slope, p: Precision) -> float:
@@ -183,9 +183,13 @@ def bilinear_slope(at: Slope, p: Precision) -> float:
 
 
 def euler_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
-    """I + ΔA and ΔB: a product and a sum an entry."""
+    """I + ΔA and ΔB as the generalised bilinear rule has them at α = 0: (I - α ΔA)⁻¹ (I + (1 - α) ΔA).
+
+    Δ is rounded to the dtype of the sums, times the entry, and divided by the pivot 1: 3 roundings; the weight 1 - α and
+    the sum with I are 2 more.
+    """
     n = len(drive)
-    return np.hstack([gamma(3, p.unit) * (np.eye(n) + np.abs(z)), gamma(2, p.unit) * np.abs(drive)[:, None]]) + p.tiny
+    return np.hstack([gamma(5, p.unit) * (np.eye(n) + np.abs(z)), gamma(3, p.unit) * np.abs(drive)[:, None]]) + p.tiny
 
 
 def bilinear_bound(z: Array, drive: Array, truth: Array, p: Precision) -> Array:
@@ -212,6 +216,8 @@ class Numerics:
     pole_slope: Callable[[Slope, Precision], float]
     rule: Callable[[Array, Array, float], tuple[Array, Array]]
     capabilities: tuple[str, ...] = ()
+    order: int = 2
+    """The terms of the Taylor series of e^z, after 1, that the rule shares."""
 
 
 def derive(x: Instance, declaration: Any, numerics: Numerics, toward: Mapping[str, Array], weights: Array) -> tuple[float, float]:
@@ -237,7 +243,7 @@ def derive(x: Instance, declaration: Any, numerics: Numerics, toward: Mapping[st
 class Rule(Operator):
     """A discretisation rule: its two results are compared as one block row."""
 
-    order: int = 1
+    order: int = 2
 
     def run(self, function: Callable[..., Any], x: Instance, layout: str = "contiguous", **more: Any) -> tuple[Array, Any]:
         """[Ā, B̄] as one array (b, n, n + 1), a diagonal Ā as a matrix."""
@@ -309,6 +315,7 @@ def operator(declaration: Any, numerics: Numerics) -> Operator:
         refer=lambda x: refer(x, declaration, numerics.bound, numerics.pole),
         derive=lambda x, toward, push, weights, final: derive(x, declaration, numerics, toward, weights),
         independent=lambda x: independent(x, numerics.rule),
+        order=numerics.order,
     )
 
 
@@ -324,6 +331,6 @@ def _gbt(alpha: float) -> Callable[[Array, Array, float], tuple[Array, Array]]:
 RULES = {
     "zoh": Numerics(hold_bound, pole_bound, hold_slope, pole_slope, scipy_truth.hold, ("semigroup",)),
     "bilinear": Numerics(bilinear_bound, bilinear_bound, bilinear_slope, bilinear_slope, _gbt(0.5)),
-    "euler": Numerics(euler_bound, euler_bound, euler_slope, euler_slope, _gbt(0.0)),
+    "euler": Numerics(euler_bound, euler_bound, euler_slope, euler_slope, _gbt(0.0), order=1),
 }
 OPERATORS = tuple(operator(d, RULES[d.operator]) for d in DECLARATIONS)

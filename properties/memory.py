@@ -145,14 +145,14 @@ def _refer(declaration: Declaration, bound: HeadBound, x: Instance) -> Reference
     k = x.inputs["q"].shape[3]
     p = precision(x.dtype)
     span = x.options["chunk_size"]
-    out, sharp = np.zeros((2, b, t, hv, v))
+    out, sharp, terms = np.zeros((3, b, t, hv, v))
     states, states_bound = np.zeros((2, b, t + 1, hv, k, v))
     for (n, i), head, start in heads(x):
         out[n, :, i], states[n, :, i] = oracle.memory(declaration, head, start)
         found, own = (bound({**head, "start": start}, states[n, :, i], each, span) for each in (p, EXACT))
-        sharp[n, :, i] = found.output + own.output
+        sharp[n, :, i], terms[n, :, i] = found.output + own.output, found.terms
         states_bound[n, :, i] = found.states + own.states
-    return Reference(out, stored(sharp, out, p), sharp, states, states_bound)
+    return Reference(out, stored(sharp, out, terms, p), sharp, states, states_bound)
 
 
 def _derive(

@@ -101,14 +101,14 @@ def refer(x: Instance) -> Reference:
     p = precision(x.dtype)
     kind = complex if any(np.iscomplexobj(a) for a in (*x.inputs.values(), start_of(x, 0) if b else 0.0)) else float
     out, states = np.zeros((b, t), kind), np.zeros((b, t + 1, n), kind)
-    sharp, states_bound = np.zeros((b, t)), np.zeros((b, t + 1, n))
+    sharp, terms, states_bound = np.zeros((b, t)), np.zeros((b, t)), np.zeros((b, t + 1, n))
     for row in range(b):
         given = declared(x, row)
         out[row], states[row] = oracle.system(DECLARATION, given, start_of(x, row))
         found, own = (bound(given, states[row], each) for each in (p, EXACT))
-        sharp[row] = found.output + own.output
+        sharp[row], terms[row] = found.output + own.output, found.terms
         states_bound[row] = found.states + own.states
-    return Reference(out, stored(sharp, out, p), sharp, states, states_bound)
+    return Reference(out, stored(sharp, out, terms, p), sharp, states, states_bound)
 
 
 def bound(given: Mapping[str, Array], states: Array, precision: Precision) -> Bounds:
@@ -126,21 +126,24 @@ def bound(given: Mapping[str, Array], states: Array, precision: Precision) -> Bo
     local = gamma(n + 2, unit) * (np.abs(states[:-1]) @ np.abs(a).T + np.abs(u)[:, None] * np.abs(b[:, 0]))
     local = np.concatenate([unit * np.abs(states[:1]), local])
     found = carried(np.tile(c, (steps, 1)), states[:, :, None], local[:, :, None], gamma(n + 3, unit), lambda w, t: w @ a, precision)
-    feed = gamma(2, unit) * np.abs(d[0, 0] * u)
+    through = np.abs(d[0, 0] * u)
+    feed = gamma(2, unit) * through
 
     kernel, error = powers_error(a, c[0], b[:, 0], steps, unit)
-    _, free_error = powers_error(a, c[0], states[0], steps + 1, unit)
+    free, free_error = powers_error(a, c[0], states[0], steps + 1, unit)
     levels = np.log2(4 * steps + 4)
     size = np.abs(u)
     transform = gamma(7 * levels, unit) * (2 * np.abs(kernel).sum() * np.linalg.norm(size) + size.sum() * np.linalg.norm(kernel))
     output = found.output[:, 0] + feed + convolve(error, size) + free_error[1:] + transform * (steps > 0)
+
+    terms = np.maximum(found.terms[:, 0], convolve(np.abs(kernel), size) + np.abs(free[1:])) + through
 
     rows = np.eye(n)
     _, write_error = powers_error(a, rows, b[:, 0], steps, unit)
     start, start_error = powers_error(a, rows, states[0], steps + 1, unit)
     sums = np.concatenate([[0.0], convolve(write_error, size)]) + start_error
     spread = gamma(steps + 1, unit) * np.concatenate([np.zeros((1, n)), _absolute_sums(a, b[:, 0], size)])
-    return Bounds(output, found.states[:, :, 0] + sums[:, None] + spread + gamma(2, unit) * np.abs(start))
+    return Bounds(output, found.states[:, :, 0] + sums[:, None] + spread + gamma(2, unit) * np.abs(start), terms)
 
 
 def convolve(kernel: Array, u: Array) -> Array:

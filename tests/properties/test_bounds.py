@@ -77,13 +77,16 @@ def test_carried_errors_of_the_identity_add_up():
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_short_outputs_cost_one_rounding_to_their_dtype(dtype):
+def test_short_outputs_cost_three_roundings_to_their_dtype_at_most(dtype):
+    """The output once, and two operands of each term."""
     o = operator("linear-attention")
     x = o.draw(memory_case("linear-attention", 8, dtype=dtype))
     r = o.refer(x)
     eps = {"bfloat16": 2.0**-7, "float16": 2.0**-10}[dtype]
-    assert (r.bound >= eps * np.abs(r.output)).all() and (r.sharp < r.bound).all()
-    assert r.sharp.max() < 1e-3 * np.abs(r.output).max()
+    q, k, v = (np.abs(x.inputs[n][0, :, 0]) for n in "qkv")
+    terms = np.einsum("tk,tkv->tv", q * 8**-0.5, np.abs(x.state[0, 0]) + (k[:, :, None] * v[:, None, :]).cumsum(0))
+    np.testing.assert_allclose(r.bound[0, :, 0], eps * (np.abs(r.output[0, :, 0]) + 2 * terms), rtol=2e-2)
+    assert (r.sharp < r.bound).all() and r.sharp.max() < 1e-3 * np.abs(r.output).max()
 
 
 def test_empty_rows_have_no_margin():
@@ -108,11 +111,12 @@ def g(count):
 
 
 def test_the_count_of_the_sum_of_writes_by_hand():
-    """One token, K = 2: the scaled query 2, a dot product of 2, a product, a sum and the state: 1 + 2 + 5 roundings."""
+    """One token, K = 2: two products of 8, the scale 2, sums over time 2, over K 1, of two parts 1, and the output 1."""
     q, writes, start = np.array([[1.0, 2.0]]), np.array([[[3.0], [4.0]]]), np.array([[1.0], [-1.0]])
     found = bounds.additive(q, writes, start, SINGLE)
-    assert found.output[0, 0] == pytest.approx(bounds.SECOND_ORDER * g(8) * (1 * 4 + 2 * 5))
-    assert found.states[1, :, 0] == pytest.approx(bounds.SECOND_ORDER * g(3) * np.array([4, 5]))
+    assert found.output[0, 0] == pytest.approx(bounds.SECOND_ORDER * g(23) * (1 * 4 + 2 * 5))
+    assert found.states[1, :, 0] == pytest.approx(bounds.SECOND_ORDER * g(10) * np.array([4, 5]))
+    assert found.terms[0, 0] == 14
 
 
 def test_the_bound_of_the_delta_rule_by_hand():

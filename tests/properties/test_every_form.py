@@ -11,6 +11,9 @@ from isoform.properties.running import run_law
 
 EXAMPLES = 8
 DEEP = 300
+FAR_BELOW = 0.2
+"""The largest error over bound of a correct form. A bound counts every rounding of every order of evaluation, each a
+whole unit in the last place; a form has some of them, half a unit at most. Exact comparisons have 0 here or fail."""
 
 
 def found():
@@ -34,7 +37,7 @@ def assert_holds(law, operator, form, examples, seed=0):
         assert result.detail
         return
     assert result.verdict == "holds", f"{result.verdict}: {result.detail}"
-    assert result.examples > 0 and result.worst_error_over_bound <= 1
+    assert result.examples > 0 and result.worst_error_over_bound <= FAR_BELOW, result.detail
 
 
 @pytest.mark.parametrize(("law", "operator", "form"), CASES)

@@ -28,3 +28,4 @@ def test_short_inputs_are_summed_in_single_precision(law, operator, form):
         return
     result = run_law(law, operator, form, examples=20, dtypes=SHORT)
     assert result.verdict == "holds", result.detail
+    assert result.worst_error_over_bound <= 0.2
