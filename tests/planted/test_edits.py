@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PATCHES = sorted((Path(__file__).parent / "edits").glob("*.patch"))
+EDITS = Path(__file__).parent / "edits"
+PATCHES = sorted(EDITS.glob("*.patch"), key=lambda p: (p.read_text(encoding="utf-8").partition("\n")[0], p.name))
+"""By command, so that those of one command share its control."""
 ROOMS = ("derivations", "impl", "properties")
 RED = (1, 3)
 """Violated, or not verified; 4 would be an edit that cannot even run."""
