@@ -51,7 +51,7 @@ def draw(case: Case, causal: bool) -> Instance:
         inputs["k"] = np.repeat(inputs["k"][:, ::2], 2, axis=1)[:, :s]
     if case.has("constant"):
         inputs["v"] = rounded(np.full_like(inputs["v"], 1.5 * case.unit), case.dtype)
-    options: dict[str, Any] = {"scale": 1.0} if case.has("unit-scale") else {}
+    options: dict[str, Any] = dict(strategies.scaling(case))
     if case.has("padding"):
         inputs["mask"] = case.rng(5).random((b, s)) < 0.7
     if case.has("mask") or case.has("edge"):
@@ -218,7 +218,7 @@ def corners(name: str) -> Iterator[Case]:
     """Cases that every run has."""
     for t, scale, dtype, flags in (
         (7, SMALL, "float32", ()),
-        (6, LARGE, "float32", ("longer",)),
+        (6, LARGE, "float32", ("longer", "other-scale")),
         (7, LARGE, "float32", ("padding", "hidden")),
         (5, SMALL, "float32", ("mask", "longer")),
         (9, LARGE, "float64", ("window",)),
@@ -232,7 +232,7 @@ def corners(name: str) -> Iterator[Case]:
 
 def operator(declaration: Any, causal: bool) -> Operator:
     """One of the two operators."""
-    structure = strategies.flags(("longer", "shorter"), MASKS, VALUES, ("hidden",), ("unit-scale",), ("window",) if causal else ())
+    structure = strategies.flags(("longer", "shorter"), MASKS, VALUES, ("hidden",), strategies.SCALINGS, ("window",) if causal else ())
 
     def derivative(x: Instance, toward: Mapping[str, Array], push: None, weights: Array, final: None) -> tuple[float, float]:
         return derive(x, declaration, causal, toward, weights)

@@ -48,7 +48,7 @@ def memory_operator(
         v=st.integers(1, 5),
         chunk=strategies.chunks,
     )
-    structure = strategies.flags(("start",), KEYS, ("unit-scale",), *flags)
+    structure = strategies.flags(("start",), KEYS, strategies.SCALINGS, *flags)
 
     def refer(x: Instance) -> Reference:
         return _refer(declaration, bound, x)
@@ -79,12 +79,13 @@ def _corners(name: str, flags: tuple[tuple[str, ...], ...]) -> Iterator[Case]:
 
     yield case(11, 4, SMALL, "start")
     yield case(11, 4, LARGE, "start")
-    yield case(5, 16, SMALL)
+    yield case(5, 16, SMALL, "other-scale")
     yield case(7, 3, LARGE, "constant", "start", k=2, v=4)
     yield case(133, 16, LARGE, "start", h=1, groups=1, k=4)
     yield case(70, 64, SMALL, "start", h=1, groups=1, k=4)
     yield case(9, 4, LARGE, "start", dtype="bfloat16")
     yield case(9, 2, SMALL, "start", dtype="float64")
+    yield case(6, 4, LARGE, "start", h=5, groups=1, k=67, v=35)
     for group in flags:
         for word in group:
             yield case(10, 4, LARGE, "start", word)
@@ -99,9 +100,7 @@ def _draw(case: Case, draw_gates: Callable[[Case, dict[str, Array]], dict[str, A
     if case.has("zero"):
         inputs["v"] *= case.rng(3).integers(0, 2, (b, t, hv, 1))
     inputs = draw_gates(case, inputs)
-    options: dict[str, Any] = {"chunk_size": case.size("chunk")}
-    if case.has("unit-scale") or case.has("dyadic"):
-        options["scale"] = 1.0
+    options: dict[str, Any] = {"chunk_size": case.size("chunk"), **strategies.scaling(case)}
     return Instance(inputs, normal(case, 4, b, hv, k, v) if case.has("start") else None, options, case.dtype)
 
 

@@ -71,6 +71,16 @@ class Case:
         return Case(**{**d, "sizes": tuple((n, s) for n, s in d["sizes"]), "flags": tuple(d["flags"])})
 
 
+SCALINGS = ("unit-scale", "other-scale")
+
+
+def scaling(case: Case) -> dict[str, float]:
+    """The option ``scale``: 1, a factor that is neither 1 nor the default (negative and 0 among them), or none."""
+    if case.has("other-scale") and not case.has("dyadic"):
+        return {"scale": (-0.75, 0.0, 1.75)[case.seed % 3]}
+    return {"scale": 1.0} if case.has("unit-scale") or case.has("dyadic") else {}
+
+
 def normal(case: Case, purpose: int, *shape: int, scaled: bool = True) -> Array:
     """Normal numbers of the case's scale, rounded to its dtype; integers from -2 to 2 for a dyadic case."""
     if case.has("dyadic"):

@@ -88,9 +88,9 @@ def values(x: Any) -> Any:
     return array(x) if isinstance(x, Tensor) else x
 
 
-def offsets(x: tuple[int, ...]) -> Tensor:
-    """Offsets of packed sequences."""
-    return torch.tensor(x, dtype=torch.int32)
+def offsets(x: tuple[int, ...], wide: bool = False) -> Tensor:
+    """Offsets of packed sequences, in int32 or int64."""
+    return torch.tensor(x, dtype=torch.int64 if wide else torch.int32)
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..operator import Form, FormRaised, Instance, Operator, invoke
 from ..strategies import Case
-from ..tensors import gradients
-from .table import Check, Comparison, Law, instance, needs, needs_state, reference
+from ..tensors import gradients, offsets, values
+from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference
 
 Array = np.ndarray[Any, Any]
 STATE = "initial state"
-LONGEST = 12
+SHORT, LONG = 12, 28
+"""Tokens, at most: of a drawn sequence, and of a corner case that has more. The bound grows with their number."""
 
 
 def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> Check:
@@ -25,7 +27,9 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
             return
         weights = np.asarray(case.rng(200).standard_normal(truth.output.shape) * of_output)
         final = None if truth.states is None else case.rng(201).standard_normal(truth.states[:, -1].shape) * of_state
-        found = _gradients(operator, form, x, weights, final)
+        out, found = _gradients(operator, form, x, weights, final)
+        if "sequence" in operator.capabilities:
+            yield outputs("output while a gradient is recorded", out, truth)
         names = [n for n in found if (by_state if n == STATE else by_inputs)]
         for number, name in enumerate(names):
             direction = case.rng(202, number).standard_normal(found[name].shape)
@@ -38,13 +42,18 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
     return check
 
 
-def _gradients(operator: Operator, form: Form, x: Instance, weights: Array, final: Array | None) -> Mapping[str, Array]:
+def _gradients(
+    operator: Operator, form: Form, x: Instance, weights: Array, final: Array | None, **more: Any
+) -> tuple[Array, Mapping[str, Array]]:
+    """The output, and the gradient of Σ weights · output + Σ final · state by every input and the initial state."""
     leaves = {n: a for n, a in x.inputs.items() if a.dtype.kind != "b"}
     leaves |= {} if x.state is None or "state" not in operator.capabilities else {operator.state_argument: x.state}
-    fixed = {n: t for n, t in operator.tensors(x).items() if n not in leaves}
+    fixed = {n: t for n, t in operator.tensors(x).items() if n not in leaves} | more
+    outs = []
 
     def loss(given: Mapping[str, Any]) -> tuple[tuple[Any, Array], ...]:
         out, state = invoke(form.function, {**given, **fixed, **operator.arguments(form.function, x)})
+        outs.append(values(out))
         return tuple(operator.weighed(out, state, weights, final))
 
     try:
@@ -53,17 +62,52 @@ def _gradients(operator: Operator, form: Form, x: Instance, weights: Array, fina
         raise
     except Exception as error:
         raise FormRaised(f"the backward pass raised {type(error).__name__}: {error}") from error
-    return {STATE if n == operator.state_argument else n: g for n, g in found.items()}
+    return outs[0], {STATE if n == operator.state_argument else n: g for n, g in found.items()}
+
+
+def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    """The gradient of packed sequences is, part by part, that of each alone."""
+    x, truth = instance(operator, case), reference(operator, case)
+    if truth.states is None or operator.derive is None:
+        return
+    steps = operator.length(x)
+    ends = [0, steps // 3, steps // 3, steps // 2 + 1, steps]
+    states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
+    weights = case.rng(200).standard_normal(truth.output.shape)
+    final = case.rng(201).standard_normal((len(ends) - 1, *truth.states.shape[2:]))
+    packed = replace(x, state=states)
+    _, found = _gradients(operator, form, packed, weights, final, cu_seqlens=offsets(tuple(ends)))
+    for number, name in enumerate(found):
+        direction = case.rng(202, number).standard_normal(found[name].shape)
+        toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
+        push = None if states is None else direction if name == STATE else np.zeros_like(states)
+        value = bound = 0.0
+        for n, (a, b) in enumerate(pairwise(ends)):
+            moves = operator.cut(replace(x, inputs=toward), a, b)
+            part = replace(operator.cut(x, a, b), state=None if states is None else states[n : n + 1])
+            own = operator.derive(part, moves.inputs, None if push is None else push[n : n + 1], weights[:, a:b], final[n : n + 1])
+            value, bound = value + own[0], bound + own[1]
+        slope = (found[name] * direction).sum()
+        yield Comparison(f"gradient by {name}, packed at {ends}", np.array([slope]), np.array([value]), np.array([bound]))
+
+
+def _packs(operator: Operator, form: Form) -> str:
+    return needs("gradient")(operator, form) or ("" if form.takes("cu_seqlens") else "the form has no argument cu_seqlens")
 
 
 def _smooth(*added: str) -> Callable[[Case], Case]:
-    """A short float64 case with three chunks or more, without the structure that makes derivatives vanish."""
+    """A case with three chunks or more, without the structure that makes derivatives vanish.
+
+    Every other short one is in float32: a form may have another backward pass there.
+    """
 
     def prepare(case: Case) -> Case:
         kept = tuple(f for f in case.flags if f not in ("complex", "hidden") and f not in added)
         sizes = dict(case.sizes)
-        shorter = case.resized(t=max(1, min(sizes.get("t", 1), LONGEST)), chunk=min(sizes.get("chunk", 1), 5))
-        return replace(shorter, dtype="float64", flags=(*kept, *added))
+        drawn = max(1, sizes.get("t", 1))
+        steps = min(drawn, LONG if drawn > LONG else SHORT)
+        shorter = case.resized(t=steps, chunk=min(sizes.get("chunk", 1), max(5, steps // 3)))
+        return replace(shorter, dtype="float32" if case.seed % 2 and steps <= SHORT else "float64", flags=(*kept, *added))
 
     return prepare
 
@@ -91,6 +135,14 @@ LAWS = (
         _check(False, True, True, False),
         _needs_both,
         _smooth("start"),
+        0.5,
+    ),
+    Law(
+        "gradient-of-packed",
+        "the gradient of packed sequences is that of each alone",
+        _packed,
+        _packs,
+        lambda case: _smooth("start")(case).resized(b=1),
         0.5,
     ),
     Law(

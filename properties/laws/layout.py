@@ -45,6 +45,9 @@ def _batch_company(operator: Operator, form: Form, case: Case) -> Iterator[Compa
         yield Comparison(f"output beside {kind} content", beside[:1], found[:1], np.zeros_like(truth.bound[:1]))
         if state is not None and beside_state is not None:
             yield Comparison(f"state beside {kind} content", beside_state[:1], state[:1], np.zeros_like(np.abs(state[:1])))
+    yield outputs("output of all", found, truth)
+    if truth.states is not None and state is not None:
+        yield state_after("final state of all", state, truth, operator.length(x))
     for n in range(batch):
         alone, _ = operator.run(form.function, _member(operator, x, n))
         yield Comparison("output alone", alone, truth.output[n : n + 1], truth.bound[n : n + 1], truth.sharp[n : n + 1])

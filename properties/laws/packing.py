@@ -22,7 +22,7 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     ends = sorted({min(n, steps) for n in (1, 3, chunk + 2, *inner)} | {0})
     ends = [*ends[:2], *ends[1:], max(ends[-1], steps - 2)]
     states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
-    found, last = operator.run(form.function, replace(x, state=states), cu_seqlens=offsets(tuple(ends)))
+    found, last = operator.run(form.function, replace(x, state=states), cu_seqlens=offsets(tuple(ends), wide=bool(case.seed % 2)))
     for n, (a, b) in enumerate(pairwise(ends)):
         part = operator.cut(x, a, b, None if states is None else states[n : n + 1])
         truth = operator.refer(part if states is not None else replace(part, state=None))

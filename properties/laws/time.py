@@ -22,6 +22,11 @@ def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[C
         for kind in kinds:
             found, _ = operator.run(form.function, _later(operator, x, n, kind, case))
             yield outputs(f"the first {n} tokens, later ones {kind}", rows(found, 0, n), truth, 0, n)
+            if kind == "nan" and found.shape == truth.bound.shape:  # a number would be the answer to another input
+                numbers = np.isfinite(found[:, n:]) & (truth.bound[:, n:] > 0)
+                yield Comparison(
+                    "numbers from tokens that are nan", numbers.astype(float), np.zeros(numbers.shape), np.zeros(numbers.shape)
+                )
 
 
 def _later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> Instance:

@@ -30,6 +30,12 @@ def _state_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Com
         yield state_after(f"state after {n} tokens", state, truth, n)
 
 
+def _state_on_request(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    found, _ = operator.run(form.function, x, **{operator.final_argument: False})
+    yield outputs("output where no state is asked for", found, truth)
+
+
 def _exact_bits(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
     found, state = operator.run(form.function, x)
@@ -79,6 +85,7 @@ def _dyadic(case: Case) -> Case:
 LAWS = (
     Law("form-equals-oracle", "the outputs are those of the declaration", _form_is_oracle),
     Law("state-equals-oracle", "the state handed out is that of the declaration after exactly n tokens", _state_is_oracle, needs_state),
+    Law("state-on-request", "the outputs are the same where no state is asked for", _state_on_request, needs_state, weight=0.5),
     Law("long-sequence", "errors do not pile up over many tokens", _long_sequence, needs("long"), _long),
     Law("scipy-agrees", "the outputs are those of SciPy", _independent, _has_independent, _single, 0.5),
     Law("exact-bits", "where every intermediate is representable, every bit is right", _exact_bits, needs("dyadic"), _dyadic),

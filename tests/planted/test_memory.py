@@ -258,6 +258,68 @@ def last_value_detached_in_state(base, call):
     return o, None if s is None else base(**call | {"v": v})[1]
 
 
+@faulty
+def gradient_in_float32_a_little_large(base, call):
+    return base(**call | ({"v": Louder.apply(call["v"])} if call["v"].dtype == torch.float32 else {}))
+
+
+@faulty
+def gradient_of_long_ones_a_little_large(base, call):
+    return base(**call | ({"v": Louder.apply(call["v"])} if length(call) > 20 else {}))
+
+
+@faulty
+def another_answer_while_recording(base, call):
+    o, s = base(**call)
+    return o * 1.004 if call["q"].requires_grad else o, s
+
+
+@faulty
+def packed_values_detached(base, call):
+    return base(**call | ({} if call.get("cu_seqlens") is None else {"v": call["v"].detach()}))
+
+
+@faulty
+def packed_gradient_a_little_large(base, call):
+    return base(**call | ({} if call.get("cu_seqlens") is None else {"q": Louder.apply(call["q"])}))
+
+
+@faulty
+def packed_starts_detached(base, call):
+    return base(**call | ({} if call.get("cu_seqlens") is None else {"initial_state": call["initial_state"].detach()}))
+
+
+# options --------------------------------------------------------------------------------------------
+
+
+@faulty
+def any_scale_is_one(base, call):
+    return base(**changed(call, scale=1.0))
+
+
+@faulty
+def wide_heads_cut_off(base, call):
+    o, s = base(**call)
+    return (o if call["q"].shape[-1] <= 64 else o * 0), s
+
+
+@faulty
+def zeros_where_no_state_is_asked_for(base, call):
+    o, s = base(**call)
+    return (o if call["output_final_state"] else o * 0), s
+
+
+@faulty
+def last_token_lost_where_no_state_is_asked_for(base, call):
+    o, s = base(**call)
+    return (o if call["output_final_state"] else torch.cat([o[:, :-1], o[:, -1:] * 0], 1)), s
+
+
+@faulty
+def start_ignored_where_no_state_is_asked_for(base, call):
+    return base(**call | ({} if call["output_final_state"] else {"initial_state": None}))
+
+
 # edges ----------------------------------------------------------------------------------------------
 
 
@@ -486,6 +548,26 @@ def step_a_little_large(step):
     return wraps(step)(form)
 
 
+@faulty
+def third_state_of_the_second(base, call):
+    o, s = base(**call)
+    return o, None if s is None or len(s) < 3 else torch.cat([s[:2], s[1:2], s[3:]])
+
+
+@faulty
+def wide_offsets_misread(base, call):
+    offsets = call.get("cu_seqlens")
+    if offsets is None or offsets.dtype == torch.int32:
+        return base(**call)
+    return base(**call | {"cu_seqlens": torch.where(offsets == offsets[1], 0, offsets)})
+
+
+@faulty
+def nan_swallowed(base, call):
+    o, s = base(**call)
+    return torch.nan_to_num(o), s
+
+
 PLANTED = {
     "form-equals-oracle": (
         zeros,
@@ -498,13 +580,27 @@ PLANTED = {
         scale_forgotten,
         start_ignored,
         tail_without_carry,
+        any_scale_is_one,
     ),
     "state-equals-oracle": (state_a_token_early, state_a_little_large, state_transposed, state_in_half_precision, no_state, start_ignored),
     "exact-bits": (one_bit_off, swapped, last_token_dropped, state_a_token_early),
     "long-sequence": (carry_in_half_precision, carry_leaks_away, older_than_256_forgotten),
     "forms-agree": (zeros, a_little_large, start_ignored, state_a_token_early),
     "chunk-size": (carry_dropped, tail_without_carry, last_of_a_chunk_lost, chunks_of_one_crash, short_chunks_ignore_the_start),
-    "gradient-of-inputs": (carry_detached, keys_detached, gradient_a_little_large),
+    "gradient-of-inputs": (
+        carry_detached,
+        keys_detached,
+        gradient_a_little_large,
+        gradient_in_float32_a_little_large,
+        gradient_of_long_ones_a_little_large,
+        another_answer_while_recording,
+    ),
+    "gradient-of-packed": (packed_values_detached, packed_gradient_a_little_large, packed_starts_detached),
+    "state-on-request": (
+        zeros_where_no_state_is_asked_for,
+        last_token_lost_where_no_state_is_asked_for,
+        start_ignored_where_no_state_is_asked_for,
+    ),
     "gradient-of-initial-state": (start_detached, gradient_of_start_a_little_large, carry_detached),
     "gradient-through-final-state": (final_state_detached, gradient_of_state_a_little_large, last_value_detached_in_state, carry_detached),
     "finite-at-the-edges": (through_float16, values_clamped, small_flushed),
@@ -513,9 +609,9 @@ PLANTED = {
     "results-own-memory": (values_overwritten, start_updated_in_place, output_in_queries),
     "layout": (strides_of_values_misread, strides_of_keys_misread, views_of_values),
     "group-map": (heads_tiled, first_head_only, groups_in_reverse),
-    "batch-company": (neighbours_leak, neighbours_poison, scaled_by_the_batch),
-    "packed-equals-alone": (offsets_ignored, one_state_for_all, offsets_off_by_one),
-    "prefix-invariance": (sees_the_next_token, normalised_over_time, masked_product_keeps_nan),
+    "batch-company": (neighbours_leak, neighbours_poison, scaled_by_the_batch, third_state_of_the_second),
+    "packed-equals-alone": (offsets_ignored, one_state_for_all, offsets_off_by_one, wide_offsets_misread),
+    "prefix-invariance": (sees_the_next_token, normalised_over_time, masked_product_keeps_nan, nan_swallowed),
     "split-and-resume": (start_ignored, state_a_token_early, empty_forgets_the_start),
 }
 STEPS = (step_forgets_to_write, step_reads_first, step_in_half_precision, step_a_little_large)
@@ -533,6 +629,12 @@ def test_a_faulty_form_is_caught(law, plant, name, scale):
     result = checked(law, name, Form(plant.__name__, plant(base.chunkwise), siblings=(base.recurrent,)), scale)
     assert result.verdict == "violated", result
     assert result.worst_error_over_bound > 1 and result.witness is not None
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_form_that_fails_for_wide_heads_is_caught(name):
+    result = checked("form-equals-oracle", name, Form("wide", wide_heads_cut_off(BASES[name].chunkwise)), "large")
+    assert result.verdict == "violated", result
 
 
 @pytest.mark.parametrize("scale", ["small", "large"])
