@@ -122,10 +122,11 @@ def after(weight: Term) -> Term:
     return Integral(weight * Exp((delta - s) * A), s, 0, delta)
 
 
+SIXTH, EIGHTH = Num(Fraction(1, 6)), Num(Fraction(1, 8))
 second = identity + delta * A + HALF * delta**2 * A**2
-third = second + Fraction(1, 6) * delta**3 * A**3
+third = second + SIXTH * delta**3 * A**3
 R_3 = named("R3", A**3 * after(HALF * s**2))
-R_4 = named("R4", A**4 * after(Fraction(1, 6) * s**3))
+R_4 = named("R4", A**4 * after(SIXTH * s**3))
 series = Statement(And(Equation(Exp(delta * A), second + R_3), Equation(Exp(delta * A), third + R_4)))
 
 SERIES = Claim(
@@ -143,7 +144,7 @@ SERIES = Claim(
 
 def errors(constant: Fraction = Fraction(1, 12), power: int = 3, euler: Fraction = Fraction(-1, 2)) -> Formula:
     """What the two rules miss of e^{ΔA}: a leading term, and a remainder one order smaller."""
-    rest = Fraction(1, 8) * delta**4 * A**4 * gbt_inverse - R_4
+    rest = EIGHTH * delta**4 * A**4 * gbt_inverse - R_4
     return And(
         Invertible(identity - HALF * delta * A),
         Equation(bilinear_A - Exp(delta * A), constant * delta**power * A**power + named("O4", rest)),

@@ -73,12 +73,12 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     steps = operator.length(x)
     ends = [0, steps // 3, steps // 3, steps // 2 + 1, steps]
     states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
-    weights = case.rng(200).standard_normal(truth.output.shape)
-    final = case.rng(201).standard_normal((len(ends) - 1, *truth.states.shape[2:]))
+    weights: Array = np.asarray(case.rng(200).standard_normal(truth.output.shape))
+    final: Array = np.asarray(case.rng(201).standard_normal((len(ends) - 1, *truth.states.shape[2:])))
     packed = replace(x, state=states)
     _, found = _gradients(operator, form, packed, weights, final, cu_seqlens=offsets(tuple(ends)))
     for number, name in enumerate(found):
-        direction = case.rng(202, number).standard_normal(found[name].shape)
+        direction: Array = np.asarray(case.rng(202, number).standard_normal(found[name].shape))
         toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
         push = None if states is None else direction if name == STATE else np.zeros_like(states)
         value = bound = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,8 @@ def _state_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Com
 
 def _state_on_request(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
-    found, _ = operator.run(form.function, x, **{operator.final_argument: False})
+    not_asked: dict[str, Any] = {operator.final_argument: False}
+    found, _ = operator.run(form.function, x, **not_asked)
     yield outputs("output where no state is asked for", found, truth)
 
 
