@@ -37,7 +37,8 @@ class Claim:
     """A published statement under a permanent id, with its proof and what must be rejected beside it.
 
     ``as_written`` is the source's own form where that is false; ``expected`` is only ever compared with the
-    verdict. ``operator`` is the declaration that the statement is about, where forms of it can be evidence.
+    verdict, as ``scope`` is with the proof's. ``operator`` is the declaration that the statement is about, where forms of
+    it can be evidence.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Claim:
     near_misses: tuple[NearMiss, ...]
     proof: Script = field(default_factory=Direct)
     expected: str = "proved"
+    scope: str = "all sizes"
     as_written: Statement | None = None
     as_written_at: Mapping[Any, Any] | None = None
     version: int = 1

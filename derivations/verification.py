@@ -171,6 +171,8 @@ def _unfinished(c: Claim, proof: Proof | None) -> tuple[str, ...]:
     out = [] if len(different) >= 2 else [f"a claim needs two near misses, this one has {len(different)}"]
     others = [("the statement as written", c.as_written), *((f"near miss {n.name}", n.statement) for n in c.near_misses)]
     out += [f"{name} is about something else" for name, other in others if other and not _akin(c.statement, other)]
+    if proof and proof.scope != c.scope:
+        out.append(f"proved for {proof.scope}, where {c.scope} is claimed")
     dropped = {n.drops for n in c.near_misses if _drops(n, c.statement)}
     for a in c.statement.assumptions if proof else ():
         if a.name in (proof.used if proof else ()) and a.name not in dropped:

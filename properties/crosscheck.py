@@ -25,7 +25,7 @@ class Effort:
     corners: int | None
 
 
-LEVELS = {"quick": Effort(3, 4), "default": Effort(30, None), "deep": Effort(300, None)}
+LEVELS = {"quick": Effort(3, 5), "default": Effort(30, None), "deep": Effort(300, None)}
 
 
 @dataclass(frozen=True)

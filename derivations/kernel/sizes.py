@@ -50,16 +50,19 @@ def entries_of(x: Term) -> Grid:
 def _product(factors: tuple[Term, ...]) -> Grid:
     scalars = [entries_of(f)[0][0] for f in factors if f.is_scalar_term]
     out: Grid | None = None
-    for g in (entries_of(f) for f in factors if not f.is_scalar_term):
-        out = g if out is None else _times(out, g)
-    return [[tm.Mul(*scalars, e) for e in r] for r in out or [[tm.Num(1)]]]
+    for f in factors:
+        if not f.is_scalar_term:
+            g = entries_of(f)
+            out = g if out is None else _times(out, g, int(f.cols))
+    # a grid without rows is a product too
+    return [[tm.Mul(*scalars, e) for e in r] for r in ([[tm.Num(1)]] if out is None else out)]
 
 
-def _times(a: Grid, b: Grid) -> Grid:
+def _times(a: Grid, b: Grid, cols: int) -> Grid:
     if any(len(r) != len(b) for r in a):
         raise NotExplicit("a factor that is a number only as a product: write it with brackets")
     zero = tm.Num(0)
-    return [[tm.Add(zero, *[r[k] * b[k][c] for k in range(len(b))]) for c in range(len(b[0]) if b else 0)] for r in a]
+    return [[tm.Add(zero, *[r[k] * b[k][c] for k in range(len(b))]) for c in range(cols)] for r in a]
 
 
 def _scalar(x: Term) -> Term:

@@ -1,21 +1,38 @@
-"""Every claim is proved for all sizes, but for those named here: a proof that covers less is no longer that claim's."""
+"""A proof that covers less than its claim says is no proof of it: the claim does not hold, and the run says so."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from isoform.derivations.claim import Claim
-from isoform.derivations.registry import claims
-from isoform.derivations.verification import prove_claim
+from isoform.derivations.kernel.formulas import Equation, Statement
+from isoform.derivations.kernel.scripts import Sizes
+from isoform.derivations.kernel.terms import indices, matrix
+from isoform.derivations.registry import claim, claims
+from isoform.derivations.verification import prove_claim, verify_claim
 
-STATED: dict[str, str] = {}
-"""The scope of the claims that are proved at stated sizes only."""
+n, m = indices("n m")
+A, B = matrix("A", n, m), matrix("B", m, n)
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda c: c.id)
-def test_the_scope_is_all_sizes_unless_it_says_otherwise(claim: Claim) -> None:
-    assert prove_claim(claim).scope == STATED.get(claim.id, "all sizes")
+def test_a_proof_covers_what_its_claim_says(claim: Claim) -> None:
+    assert prove_claim(claim).scope == claim.scope
 
 
-def test_the_exceptions_are_claims() -> None:
-    assert STATED.keys() <= {c.id for c in claims()}
+def weakened(scope: str) -> Claim:
+    """A true statement, proved at stated sizes only."""
+    statement = Statement(Equation((A * B).T, B.T * A.T))
+    return replace(claim("linear-attention/state"), statement=statement, proof=Sizes({n: (1, 2), m: (1, 2)}), scope=scope)
+
+
+def test_a_proof_of_less_does_not_hold() -> None:
+    found = verify_claim(weakened("all sizes"))
+    assert "proved for sizes <= 2, where all sizes is claimed" in found.unfinished
+    assert not found.holds
+
+
+def test_a_proof_of_what_is_claimed_is_not_blamed_for_its_scope() -> None:
+    assert not any("is claimed" in why for why in verify_claim(weakened("sizes <= 2")).unfinished)

@@ -97,3 +97,12 @@ def test_a_relation_does_not_divide() -> None:
 
 def test_an_index_as_a_number_keeps_its_name() -> None:
     assert attempt(Equation(Sum(Ind(index("i")), index("i"), 1, 3), 6), Direct()) == "all sizes"
+
+
+def test_products_at_size_0_have_their_shape() -> None:
+    """An inner size 0 gives zeros, an outer one nothing; neither is an index out of range, and no false sum is proved."""
+    m, sizes = index("m"), (0, 1, 2)
+    C, D = matrix("C", n, m), matrix("D", m, n)
+    assert attempt(Equation((C * D).T, D.T * C.T), Sizes({n: sizes, m: sizes})) == "sizes <= 2"
+    assert attempt(Equation(C * D, C * D + Eye(n)), Sizes({n: sizes, m: sizes})) == "open"
+    assert attempt(Equation(C * D, Eye(n)), Sizes({n: (0,), m: sizes})) == "sizes <= 0"
