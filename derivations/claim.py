@@ -48,11 +48,11 @@ class Claim:
     near_misses: tuple[NearMiss, ...]
     proof: Script = field(default_factory=Direct)
     expected: str = "proved"
-    scope: str = "all sizes"
     as_written: Statement | None = None
     as_written_at: Mapping[Any, Any] | None = None
     version: int = 1
     operator: Declaration | None = None
+    scope: str = "all sizes"
 
     def fingerprint(self) -> str:
         """SHA-256 of the statements, 64 hex digits; the same for statements that differ in bound names only."""
