@@ -1,19 +1,13 @@
-"""Gated retention: the memory fades by a factor of its own at every step.
-
-    H_t = γ_t H_{t-1} + v_t k_tᵀ        y_t = H_t q_t
-
-Sources: Sun et al., "You Only Cache Once", arXiv 2405.05254 (gated retention); Dao and Gu, "Transformers are
-SSMs", arXiv 2405.21060 (the same scalar decay). Column convention: H is d_v x d_k.
-"""
+"""The forms of gated retention: the unrolled sum, the masked matrix product, and the gates that are special."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from .claim import Claim, Source, variant
-from .kernel.formulas import And, Declaration, Equation, ForAll, Formula, Implies, Less, LessEqual, Statement
-from .kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Lemma, Product, Rowwise, Sign, Suppose, Unfold
-from .kernel.terms import (
+from ..claim import Claim, Source, variant
+from ..kernel.formulas import And, Equation, ForAll, Formula, Implies, Less, LessEqual, Statement
+from ..kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Lemma, Product, Rowwise, Sign, Suppose, Unfold
+from ..kernel.terms import (
     Exp,
     Hadamard,
     Index,
@@ -27,39 +21,14 @@ from .kernel.terms import (
     entries,
     indices,
     le,
-    matrix,
-    recurrence,
     scalar,
-    scalars,
     substitute,
-    vectors,
 )
-from .retention.operator import H as RETENTION
-from .retention.operator import gamma as FACTOR
+from ..retention.operator import H as RETENTION
+from ..retention.operator import gamma as FACTOR
+from .operator import DAO, DECLARATION, H0, NOTE, YOCO, H, d_k, d_v, gamma, k, q, t, v
 
-d_k, d_v = indices("d_k d_v")
-t, s, r, j, i, l, n, N, T = indices("t s r j i l n N T")
-q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
-gamma = scalars("gamma")
-H0 = matrix("H0", d_v, d_k)
-
-YOCO = "Sun et al., You Only Cache Once: Decoder-Decoder Architectures for Language Models, arXiv 2405.05254"
-DAO = "Dao and Gu, Transformers are SSMs, arXiv 2405.21060"
-NOTE = "08 - Transformer and Variants (a blog note)"
-
-H = recurrence("H", H0, lambda t, H: gamma[t] * H + v[t] * k[t].T)
-
-DECLARATION = Declaration(
-    operator="gated-retention",
-    inputs={"q": q, "k": k, "v": v, "gamma": gamma},
-    output=H[t] * q[t],
-    t=t,
-    state=H,
-    initial_state=H0,
-    domains={"q": "real", "k": "real", "v": "real", "gamma": "real, 0 <= gamma <= 1"},
-    source=f"{YOCO}, gated retention",
-)
-DECLARATIONS = (DECLARATION,)
+s, r, j, i, l, n, N, T = indices("s r j i l n N T")
 
 
 def decay(first: Index, last: Index) -> Term:
