@@ -2,7 +2,7 @@
 
     H_t = H_{t-1} + v_t k_tᵀ        recalled for key k_i: H_t k_i
 
-The state is that of linear attention; see linear_attention.py.
+The state is that of linear attention; see linear_attention.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .claim import Claim, Source, variant
 from .kernel.formulas import And, Assumption, Equation, ForAll, Implies, Statement
 from .kernel.scripts import Chain, Direct, Each, Given, Lemma, Link, Suppose
 from .kernel.terms import Eye, Index, Num, Stack, Sum, Term, equal, indicator, indices, le, norm2, recurrence, vector
-from .linear_attention import H0, H, d_k, d_v, fresh_start, k, v
+from .linear_attention.operator import H0, H, d_k, d_v, fresh_start, k, v
 
 t, s, i, j, l, n, N, r = indices("t s i j l n N r")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .. import linear_attention
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Implies, Statement
 from ..kernel.scripts import Cases, Chain, Direct, Each, ForEach, Given, Hypothesis, Induction, Lemma, Link, Suppose
@@ -26,6 +25,7 @@ from ..kernel.terms import (
     scalars,
     vector,
 )
+from ..linear_attention import operator as linear_attention
 from .operator import DECLARATION, H0, NOTE, YANG, H, beta, d_k, d_v, j, k, keeps, s, t, v
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .. import linear_attention
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Formula, Implies, Less, LessEqual, Statement
 from ..kernel.scripts import (
@@ -41,6 +40,7 @@ from ..kernel.terms import (
     scalar,
     vector,
 )
+from ..linear_attention import operator as linear_attention
 from .operator import DECLARATION, H0, NOTE, SUN, H, d_k, d_v, gamma, k, q, t, v
 
 s, j, i, l, n, T = indices("s j i l n T")

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoform.derivations import linear_attention
 from isoform.derivations.claim import Claim
 from isoform.derivations.evaluate import refute
 from isoform.derivations.kernel import counterexample
@@ -81,6 +80,7 @@ from isoform.derivations.kernel.terms import (
     vector,
     vectors,
 )  # fmt: skip
+from isoform.derivations.linear_attention import forms
 from isoform.derivations.registry import claims
 
 T, t, i, j, n, m, d = indices("T t i j n m d")
@@ -472,7 +472,7 @@ def test_near_misses_are_refuted_and_the_claims_they_miss_are_not(claim: Claim) 
 
 
 def test_a_value_that_is_missing_is_never_guessed() -> None:
-    for miss in linear_attention.STATE.near_misses:
+    for miss in forms.STATE.near_misses:
         found = refute(miss.statement)
         assert found is not None
         for gone, _ in found.values:
