@@ -93,10 +93,12 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
             return _through_sum(x, i, facts, row)
         case tm.Where():
             return _through_where(x, i, facts, row)
+        case tm.Diag():
+            return _diagonal_row(cast(Term, x.args[0]), i, facts)
     return x if x.rows == 1 and ranged(x) is None and i == 1 else tm.Row(x, i)
 
 
-WITH_COLUMNS = (tm.Transpose, tm.Stack, tm.Mul, tm.Add, tm.Hadamard, tm.Conj, tm.Zero, tm.Sum, tm.Where, tm.Row)
+WITH_COLUMNS = (tm.Transpose, tm.Stack, tm.Mul, tm.Add, tm.Hadamard, tm.Conj, tm.Zero, tm.Sum, tm.Where, tm.Row, tm.Diag)
 
 
 def column(x: Term, j: Expr, facts: Guards) -> Term:
@@ -119,6 +121,8 @@ def column(x: Term, j: Expr, facts: Guards) -> Term:
             return _through_sum(x, j, facts, column)
         case tm.Where():
             return _through_where(x, j, facts, column)
+        case tm.Diag():
+            return tm.Transpose(row(x, j, facts))
         case tm.Row():
             return tm.Transpose(row(tm.Transpose(x), j, facts)) if ranged_columns(x) else tm.Entry(x.args[0], x.args[1], j)  # type: ignore[arg-type]
     return tm.Transpose(tm.Row(tm.Transpose(x), j))
@@ -129,6 +133,14 @@ def entry(x: Term, i: Expr, j: Expr, facts: Guards) -> Term:
     if isinstance(x, tm.Transpose):
         return entry(cast(Term, x.args[0]), j, i, facts)
     return column(simplify_head(row(x, i, facts), facts), j, facts)
+
+
+def _diagonal_row(v: Term, i: Expr, facts: Guards) -> Term:
+    """Row i of diag(v): entry i of v, in column i."""
+    lo, hi = ranged(v) or (sympy.Integer(1), v.rows)
+    _inside(lo, i, hi, facts, v)
+    n = Symbol(fresh_name(), integer=True)
+    return tm.Mul(row(v, i, facts), tm.Transpose(tm.Stack(tm.indicator(tm.equal(n, i)), n, lo, hi)))
 
 
 def _inside(lo: Expr, i: Expr, hi: Expr, facts: Guards, x: Term) -> None:

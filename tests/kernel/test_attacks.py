@@ -49,6 +49,7 @@ from isoform.derivations.kernel.terms import (
     Num,
     Prod,
     Row,
+    Stack,
     Sum,
     Term,
     Trace,
@@ -72,6 +73,7 @@ from .attacks import (
     a,
     al,
     b,
+    be,
     check,
     d,
     f,
@@ -187,6 +189,26 @@ EQUATIONS: dict[str, tuple[tuple[Any, Any], tuple[Any, Any], Cond]] = {
         (Row(A.T, i) * u + 1, 1 + Row(A.T, i) * u),
         le(1, i) & le(i, d),
     ),
+    "a row of a diagonal matrix": (
+        (Row(Diag(u) * A, i), Row(u, j) * Row(A, i)),
+        (Row(Diag(u) * A, i), Row(u, i) * Row(A, i)),
+        le(1, i) & le(i, d) & le(1, j) & le(j, d),
+    ),
+    "a column of a product with a diagonal matrix": (
+        (Entry(A * Diag(u), i, j), Row(u, i) * Entry(A, i, j)),
+        (Entry(A * Diag(u), i, j), Row(u, j) * Entry(A, i, j)),
+        le(1, i) & le(i, d) & le(1, j) & le(j, d),
+    ),
+    "a diagonal entry off the diagonal": (
+        (Entry(Diag(u), i, j), Row(u, i)),
+        (Entry(Diag(u), i, i), Row(u, i)),
+        le(1, i) & le(i, d) & le(1, j) & le(j, d),
+    ),
+    "a diagonal matrix of labelled rows": (
+        (Row(Diag(Stack(al[k], k, n, m)) * Stack(be[k], k, n, m), i), al[i] * be[i - n + 1]),
+        (Row(Diag(Stack(al[k], k, n, m)) * Stack(be[k], k, n, m), i), al[i] * be[i]),
+        le(n, i) & le(i, m),
+    ),
     "a thirteenth power": ((x**13, x**12), (x**13, x**12 * x), ANYWHERE),
     "the diagonal matrix of a scalar": ((Diag(x) * y, y), (Diag(x) * y, x * y), ANYWHERE),
     "a product of many with a shifted index inside": (
@@ -206,6 +228,13 @@ EQUATIONS: dict[str, tuple[tuple[Any, Any], tuple[Any, Any], Cond]] = {
 def test_equations(name: str) -> None:
     false, true, where = EQUATIONS[name]
     check(Statement(Equation(*false), where), Statement(Equation(*true), where), Direct())
+
+
+def test_a_row_beyond_a_diagonal_matrix() -> None:
+    """A row that is not known to exist is not 0."""
+    zero = Equation(Row(Diag(u), i), Zero(1, d))
+    with pytest.raises(Unproved, match="is not known here"):
+        prover({})(Statement(zero, le(d + 1, i)), Direct())
 
 
 def test_members_of_a_family_under_a_sum_are_many_matrices() -> None:
