@@ -11,8 +11,8 @@ from sympy import Basic, Expr, Symbol
 
 from . import scripts as sc
 from . import terms as tm
-from .affine import Guards, feasible, implied, read
-from .algebra import Normal, Poly, scale
+from .affine import Guards, feasible, implied, name, read
+from .algebra import Normal, Poly, fresh_name, scale
 from .assumed import ASSUMED
 from .fingerprint import canonical
 from .formulas import (
@@ -21,6 +21,10 @@ from .formulas import (
     Equation,
     ForAll,
     Formula,
+    Invertible,
+    Less,
+    LessEqual,
+    NonZero,
     Statement,
     plain,
 )
@@ -33,6 +37,7 @@ from .terms import Term, substitute
 from .zero import Nonzero, residue
 
 MINUS = Fraction(-1)
+HYPOTHESIS = "induction hypothesis"
 Library = Callable[[str], Statement]  # a claim's statement, once it is proved; raises Unproved otherwise
 
 
@@ -52,8 +57,29 @@ class Ledger:
 
 
 @dataclass(frozen=True)
+class Supposed:
+    """A sign or an inverse that an induction supposes, for all values of ``varying`` that satisfy ``where``."""
+
+    formula: Formula
+    where: Guards
+    varying: tuple[Symbol, ...] = ()
+
+    def facts(self, known: Guards) -> list[Fact]:
+        """What it says, under names of its own: what is known of an index here says nothing of a parameter of that name."""
+        own = {s: Symbol(fresh_name(), integer=True) for s in self.varying}
+        names = {s.name: name(o.name) for s, o in own.items()}
+        where = frozenset(g.subs(names) for g in self.where)
+        read = read_fact(HYPOTHESIS, cast(Formula, substitute(self.formula, own)), Reader(known | where))
+        params = frozenset(o.name for o in own.values())
+        return [replace(f, params=f.params | params, where=f.where | where) for f in read]
+
+
+@dataclass(frozen=True)
 class Goal:
-    """A formula to show from index facts, assumptions and, inside an induction, its hypothesis."""
+    """A formula to show from index facts, assumptions and, inside an induction, its hypothesis.
+
+    The equations of the hypothesis are rules, its signs and inverses are supposed.
+    """
 
     formula: Formula
     facts: Guards
@@ -61,6 +87,7 @@ class Goal:
     library: Library
     ledger: Ledger
     hypothesis: tuple[Rule, ...] = ()
+    supposed: tuple[Supposed, ...] = ()
     unfolded: tuple[Rule, ...] = ()
     shown: tuple[Formula, ...] = ()
     title: str = ""
@@ -144,7 +171,7 @@ def label(r: sc.Reason) -> str:
         case sc.Given():
             return f"assumption: {r.name}"
         case sc.Hypothesis():
-            return "induction hypothesis"
+            return HYPOTHESIS
         case sc.Lemma():
             return f"lemma: {r.claim}"
         case sc.Part():
@@ -180,7 +207,7 @@ def rules_of(goal: Goal, reason: sc.Reason) -> tuple[Rule, ...]:
             return (unfolding(cast(tm.Rec, tm.unnamed(reason.member)), goal.facts),)
         case sc.Hypothesis():
             if not goal.hypothesis:
-                raise Unproved("there is no induction hypothesis here")
+                raise Unproved("there is no equation among the induction hypotheses here")
             return goal.hypothesis
         case sc.Given():
             found = [a for a in goal.assumptions if a.name == reason.name]
@@ -202,6 +229,19 @@ def unfolding(member: tm.Rec, facts: Guards) -> Rule:
     previous = member.moved(member.at - 1)
     where = frozenset({read(member.at) - read(member.start) - 1})
     return Rule(f"definition of {member.name}", member, member.step_at(member.at, previous), (), where)
+
+
+def supposing(f: Formula, where: Guards, varying: tuple[Symbol, ...] = ()) -> tuple[tuple[Rule, ...], tuple[Supposed, ...]]:
+    """An induction hypothesis, for all values of ``varying`` that satisfy ``where``: equations as rules, and the rest."""
+    parts = cast("tuple[Formula, ...]", f.args if isinstance(f, And) else (f,))
+    signs = tuple(p for p in parts if isinstance(_body(p), (Less, LessEqual, NonZero, Invertible)))
+    rules = tuple(r for p in parts if p not in signs for r in as_rules(p, HYPOTHESIS, {}, where, varying))
+    return rules, tuple(Supposed(p, where, varying) for p in signs)
+
+
+def _body(f: Formula) -> Formula:
+    """What a quantified formula says of each value."""
+    return _body(cast(Formula, f.args[0])) if isinstance(f, ForAll) else f
 
 
 def as_rules(
@@ -283,6 +323,7 @@ def signs_of(goal: Goal) -> Signs:
         facts += [f for p in parts for f in read_fact(a.name, cast(Formula, p), Reader(goal.facts))]
     for n, p in enumerate(goal.shown):
         facts += read_fact(f"part {n + 1}", p, Reader(goal.facts))
+    facts += [f for s in goal.supposed for f in s.facts(goal.facts)]
     return Signs(tuple(facts), goal.facts, set())
 
 
@@ -290,4 +331,4 @@ def moved(goal: Goal, at: Mapping[Symbol, Any], title: str) -> Goal:
     names = {p.name: read(tm.index_expression(v)) for p, v in at.items()}
     facts = frozenset(g.subs(names) for g in goal.facts)
     # an outer hypothesis is about the value that `on` had there
-    return replace(goal, formula=substitute(goal.formula, at), facts=facts, title=title, hypothesis=())
+    return replace(goal, formula=substitute(goal.formula, at), facts=facts, title=title, hypothesis=(), supposed=())

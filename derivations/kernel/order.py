@@ -16,10 +16,11 @@ from .formulas import (
     LessEqual,
     NonZero,
 )
-from .goals import Goal, discharge, nonzero_decider, note_rules, reader_of, record, shown, signs_of
+from .goals import HYPOTHESIS, Goal, discharge, nonzero_decider, note_rules, reader_of, record, shown, signs_of
 from .normal import Reader
 from .printing import text
 from .proof import Unproved
+from .squares import nonneg
 from .terms import Term
 from .zero import residue
 
@@ -29,8 +30,8 @@ def sign(goal: Goal, script: sc.Sign) -> None:
     if not isinstance(f, (Less, LessEqual)):
         raise Unproved(f"a sign certificate proves an inequality, not {text(f)}")
     real(goal, f)
-    certify_sign(goal, f.rhs - f.lhs, script.parts, isinstance(f, Less), script.by)
-    record(goal, goal.title, f, "sign certificate", ())
+    used = certify_sign(goal, f.rhs - f.lhs, script.parts, isinstance(f, Less), script.by)
+    record(goal, goal.title, f, "sign certificate", (HYPOTHESIS,) if HYPOTHESIS in used else ())
 
 
 def real(goal: Goal, f: Less | LessEqual) -> None:
@@ -42,7 +43,8 @@ def real(goal: Goal, f: Less | LessEqual) -> None:
 
 def certify_sign(
     goal: Goal, gap: Term, parts: tuple[sc.Product, ...], strict: bool, by: tuple[sc.Reason, ...] = ()
-) -> None:
+) -> set[str]:
+    """Show that a term is non-negative, or positive; returns the names of the facts that this used."""
     reader, extra = reader_of(goal, by, gap.shape)
     signs = signs_of(goal)
     if not parts:
@@ -54,7 +56,7 @@ def certify_sign(
         positive = False
         for p in parts:
             factors = [reader.normal(tm.lift(x)) for x in p.factors]
-            bad = next((x for x, n in zip(p.factors, factors, strict=True) if not signs.nonneg(n)), None)
+            bad = next((x for x in p.factors if not nonneg(tm.lift(x), reader, signs, nonzero_decider(goal))), None)
             if not isinstance(p.coefficient, (int, Fraction)):
                 raise Unproved(f"a certificate's coefficient is an exact number, not {p.coefficient!r}")
             if bad is not None or p.coefficient <= 0:
@@ -70,6 +72,7 @@ def certify_sign(
     discharge(goal, reader.trace)
     note_rules(goal, reader.trace)
     goal.ledger.used |= signs.used - {"premise"}
+    return signs.used
 
 
 def contradiction(goal: Goal, script: sc.Contradiction) -> None:
@@ -103,7 +106,8 @@ def exists(goal: Goal, script: sc.Exists) -> None:
             raise Unproved(f"a sign certificate shows that a scalar is not zero, not {text(f)}")
         certify_sign(goal, tm.Conj(x) * x, script.parts, True)
     else:
-        reader = Reader(goal.facts)
+        reader = Reader(goal.facts, goal.unfolded)
         reader.need("nonzero" if isinstance(f, NonZero) else "invertible", reader.read(x), text(x))
         discharge(goal, reader.trace)
+        note_rules(goal, reader.trace)
     record(goal, goal.title or "existence", f, "sign certificate" if script.parts else "product of known factors", ())

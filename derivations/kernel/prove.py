@@ -22,7 +22,7 @@ from .formulas import (
     Implies,
     Statement,
 )
-from .goals import Goal, Ledger, Library, as_rules, chain, direct, equation_of, moved, unfolding
+from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, supposing, unfolding
 from .language import SUPPOSED, clean, parts_of
 from .normal import Rule, conditions_of
 from .order import contradiction, exists, sign
@@ -147,8 +147,8 @@ def _induction(goal: Goal, script: sc.Induction) -> None:
         smaller = cast(Symbol, tm.fresh(on, taken | {Symbol(n, integer=True) for g in goal.facts for n in g.names}))
         facts = frozenset(g.subs({on.name: read(smaller)}) for g in goal.facts)
         below = facts | {read(smaller) - start, read(on) - read(smaller) - 1}
-        hypotheses = as_rules(substitute(goal.formula, {on: smaller}), "induction hypothesis", {}, below, (smaller,))
-        ahead = replace(goal, hypothesis=hypotheses, title=f"{on} from all smaller ones")
+        rules, signs = supposing(cast(Formula, substitute(goal.formula, {on: smaller})), below, (smaller,))
+        ahead = replace(goal, hypothesis=rules, supposed=signs, title=f"{on} from all smaller ones")
         _run(replace(ahead, unfolded=ahead.unfolded + _unfoldings(ahead, True)), script.step)
         return
     for k in range(script.order):
@@ -159,16 +159,20 @@ def _induction(goal: Goal, script: sc.Induction) -> None:
     # the step shows the claim at on + order from those at on, ..., on + order - 1
     ahead = moved(goal, {on: on + script.order}, f"step {on} to {on + script.order}")
     ahead = ahead.under(frozenset({read(on) - start}))
-    hypotheses = tuple(r for k in range(script.order) for r in _hypothesis(goal, on, k))
-    ahead = replace(ahead, hypothesis=hypotheses, unfolded=ahead.unfolded + _unfoldings(ahead, True))
+    supposed = [_supposed(goal, on, k) for k in range(script.order)]
+    ahead = replace(
+        ahead,
+        hypothesis=tuple(r for rules, _ in supposed for r in rules),
+        supposed=tuple(s for _, signs in supposed for s in signs),
+        unfolded=ahead.unfolded + _unfoldings(ahead, True),
+    )
     _run(ahead, script.step)
 
 
-def _hypothesis(goal: Goal, on: Symbol, k: int) -> tuple[Rule, ...]:
-    f = substitute(goal.formula, {on: on + k})
+def _supposed(goal: Goal, on: Symbol, k: int) -> tuple[tuple[Rule, ...], tuple[Supposed, ...]]:
+    """The goal k steps after ``on``, where its conditions hold."""
     facts = frozenset(g.subs({on.name: read(on + k)}) for g in goal.facts)
-    parts = f.args if isinstance(f, And) else (f,)
-    return tuple(r for p in parts for r in as_rules(cast(Formula, p), "induction hypothesis", {}, facts))
+    return supposing(cast(Formula, substitute(goal.formula, {on: on + k})), facts)
 
 
 def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:

@@ -100,8 +100,9 @@ class Induction:
     """On an index from ``start``: the base case, then from ``on`` to ``on + 1``.
 
     Recursions that occur at ``on + 1`` are unfolded once; the hypothesis is there as ``Hypothesis()``, and is used
-    by itself where the step is a bare ``Direct()``. ``order`` predecessors need as many base cases. A ``strong`` one
-    shows the claim at ``on`` from all smaller values: there is no base case, the step covers ``start`` too.
+    by itself where the step is a bare ``Direct()``. What it says of signs and inverses is known without being named.
+    ``order`` predecessors need as many base cases. A ``strong`` one shows the claim at ``on`` from all smaller
+    values: there is no base case, the step covers ``start`` too.
     """
 
     on: Symbol
@@ -170,7 +171,7 @@ class ForEach:
 
 @dataclass(frozen=True)
 class Product:
-    """``coefficient`` times factors, each known to be non-negative."""
+    """``coefficient`` times factors, each known to be non-negative, or written as squares, sums and products of such."""
 
     factors: tuple[Like, ...]
     coefficient: Fraction = Fraction(1)

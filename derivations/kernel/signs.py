@@ -91,7 +91,7 @@ class Signs:
     def _instances(self, f: Fact, n: Normal) -> list[Normal]:
         """What a fact says of the indices that occur in n, where its range is known to hold them."""
         if not f.params:
-            return [f.what]
+            return [f.what] if all(implied(self.known, g) for g in f.where) else []
         patterns = [a for m, _ in f.what.monos for a in [*[s for s, _ in m.scalars], *m.word] if a.names & f.params]
         atoms = [a for m, _ in n.monos for a in [*[s for s, _ in m.scalars], *m.word]]
         found = [match_atom(p, a, {}, f.params) for p in patterns for a in atoms]
