@@ -154,10 +154,11 @@ def reader_of(goal: Goal, by: tuple[sc.Reason, ...], shape: tuple[Expr, Expr]) -
                     raise Unproved(f"Using({rule.label}) needs values for {[p.name for p in rule.params]}")
                 if not all(implied(goal.facts, g) for g in rule.where):
                     raise Unproved(f"the conditions of {rule.label} do not hold here")
-                term = tm.Mul(tm.lift(c.left), rule.lhs - rule.rhs, tm.lift(c.right))
-                if not (term.is_scalar_term or all(map(tm.same, term.shape, shape))):
-                    raise Unproved(f"Using({rule.label}) gives {tm.shown_shape(term)}, which does not fit the goal")
-                out += scale(plain.read(term), MINUS)
+                # each side on its own: a side with a time axis would have the other one read along it
+                sides = [tm.Mul(tm.lift(c.left), x, tm.lift(c.right)) for x in (rule.lhs, rule.rhs)]
+                if not (sides[0].is_scalar_term or all(map(tm.same, sides[0].shape, shape))):
+                    raise Unproved(f"Using({rule.label}) gives {tm.shown_shape(sides[0])}, which does not fit the goal")
+                out += plain.read(sides[1]) + scale(plain.read(sides[0]), MINUS)
                 cite(goal, rule.label)
         return out
 
