@@ -33,7 +33,17 @@ def residue(p: Poly, facts: Guards, nonzero: Nonzero) -> Poly:
         if not left or cleared is None:
             break
         left = cells(cleared, facts, join=False)
-    return left
+    return cells([_constants_apart(m, c) for m, c in left], facts, join=False) if left else []
+
+
+def _constants_apart(m: Mono, c: Fraction) -> tuple[Mono, Fraction]:
+    """A number to a power e + n, n a constant, is its n-th power times its power e: the number is not 0."""
+    scalars = []
+    for a, e in m.scalars:
+        if a.kind == "num":
+            e, c = e - e.const, c * Fraction(a.data) ** e.const
+        scalars.append((a, e))
+    return replace(m, scalars=merge_scalars(scalars)), c
 
 
 def _deep_atoms(m: Mono) -> list[Atom]:
