@@ -1,11 +1,11 @@
 """Gated retention: the memory fades by a factor of its own at every step.
 
-The operator (operator.py) and its forms (forms.py).
+The operator (operator.py), its forms (forms.py), and what bounds the state (bounded.py).
 """
 
-from . import forms
+from . import bounded, forms
 from .operator import DECLARATION, DECLARATIONS
 
-CLAIMS = (*forms.CLAIMS,)
+CLAIMS = (*forms.CLAIMS, *bounded.CLAIMS)
 
 __all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]

@@ -171,7 +171,7 @@ class ForEach:
 
 @dataclass(frozen=True)
 class Product:
-    """``coefficient`` times factors, each known to be non-negative, or written as squares, sums and products of such."""
+    """``coefficient`` times factors, each known to be non-negative, or written as squares, sums, products and reciprocals of such."""
 
     factors: tuple[Like, ...]
     coefficient: Fraction = Fraction(1)

@@ -1,4 +1,4 @@
-"""Terms that are non-negative as they are written: squares, and sums and products of such.
+"""Terms that are non-negative as they are written: squares and numbers, and sums, products and reciprocals of such.
 
 The normal form multiplies a square out; a certificate may name it as it stands.
 """
@@ -10,7 +10,7 @@ from typing import cast
 from sympy import Expr, Symbol
 
 from . import terms as tm
-from .affine import name, read
+from .affine import implied, name, read
 from .algebra import fresh_name
 from .normal import Reader
 from .signs import Signs
@@ -35,6 +35,10 @@ def nonneg(x: Term, reader: Reader, signs: Signs, nonzero: Nonzero) -> bool:
         case tm.Mul():
             factors = cast("tuple[Term, ...]", x.args)
             return _square(factors, reader, nonzero) or parts(factors)
+        case tm.Ind():
+            return implied(reader.facts, read(x.expr))
+        case tm.Inverse():  # that it exists is a condition of the reading
+            return parts(cast("tuple[Term, ...]", x.args))
         case tm.Power():
             base, exponent = cast("tuple[Term, Expr]", x.args)
             return bool(exponent.is_Integer and exponent % 2 == 0) and _square((base, base), reader, nonzero)
