@@ -1,6 +1,6 @@
-"""The gated delta rule: the memory fades first, then what a key finds in it is corrected towards its value.
+"""The operator of this column.
 
-    H_t = γ_t H_{t-1} (I - β_t k_t k_tᵀ) + β_t v_t k_tᵀ        y_t = H_t q_t
+    H_t = H_{t-1} (γ_t (I - β_t k_t k_tᵀ)) + β_t v_t k_tᵀ        y_t = H_t q_t
 
 Source: Yang, Kautz, Hatamizadeh, "Gated Delta Networks: Improving Mamba2 with Delta Rule", arXiv 2412.06464 (there α_t is
 the gate). Column convention: H is d_v x d_k.
@@ -8,15 +8,15 @@ the gate). Column convention: H is d_v x d_k.
 
 from __future__ import annotations
 
-from .delta_rule.operator import H0, beta, k, keeps, q, t, v
-from .kernel.formulas import Declaration
-from .kernel.terms import recurrence, scalars
+from ..delta_rule.operator import H0, beta, k, keeps, q, t, v
+from ..kernel.formulas import Declaration
+from ..kernel.terms import recurrence, scalars
 
 gamma = scalars("gamma")
 
 YANG = "Yang, Kautz, Hatamizadeh, Gated Delta Networks: Improving Mamba2 with Delta Rule, arXiv 2412.06464"
 
-H = recurrence("H", H0, lambda t, H: gamma[t] * H * keeps(t) + beta[t] * v[t] * k[t].T)
+H = recurrence("H", H0, lambda t, H: H * (gamma[t] * keeps(t)) + beta[t] * v[t] * k[t].T)
 
 DECLARATION = Declaration(
     operator="gated-delta-rule",
@@ -29,5 +29,3 @@ DECLARATION = Declaration(
     source=f"{YANG}, the gated delta rule",
 )
 DECLARATIONS = (DECLARATION,)
-
-CLAIMS = ()
