@@ -1,0 +1,62 @@
+"""Decay inside a chunk: what is left of a token's write at a later token, at the chunk's end, and of the chunk's start.
+
+Every exponent is a sum of log-gates taken from where it begins to where it ends, so small gates are kept beside large
+ones and -∞ is never subtracted from -∞. A difference of two running sums would do neither.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class Decay(NamedTuple):
+    """Products of the gates of a chunk; the axes b, h and m may be 1 where a product does not depend on them."""
+
+    within: Float[Tensor, "b h m c c"]
+    """Of the gates j < s <= i in row i, column j: what row i sees of the write at j; 0 above the diagonal."""
+    begun: Float[Tensor, "b h m c 1"]
+    """Of the gates s <= i: what row i sees of the state before the chunk."""
+    ended: Float[Tensor, "b h m c 1"]
+    """Of the gates s > j: what the state after the chunk sees of the write at j."""
+    whole: Float[Tensor, "b h m 1 1"]
+    """Of all gates."""
+
+
+def gated(g: Float[Tensor, "b h m c 1"]) -> Decay:
+    """The decay of a log-gate per token. A missing token has the gate 0."""
+    g = g.squeeze(-1)
+    later = torch.nn.functional.pad(g, (0, 1))[..., 1:]
+    sums = segments(g), g.cumsum(-1)[..., None], later.flip(-1).cumsum(-1).flip(-1)[..., None], g.sum(-1)[..., None, None]
+    return Decay(*(x.exp() for x in sums))
+
+
+def segments(g: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c c"]:
+    """The sums of g over j < s <= i in row i, column j; -∞ above the diagonal."""
+    c = g.shape[-1]
+    lower = torch.ones(c, c, dtype=torch.bool, device=g.device).tril()
+    terms = g.unsqueeze(-1).masked_fill(~lower.tril(-1), 0.0)
+    return terms.cumsum(-2).masked_fill(~lower, -torch.inf)
+
+
+def constant(g: Float[Tensor, " h"], chunk_size: int, lengths: Int[Tensor, " m"]) -> Decay:
+    """The decay of a log-gate per head, in chunks that hold so many tokens: n gates add up to n·g in one rounding."""
+    i = torch.arange(chunk_size, device=g.device)
+    distance = i[:, None] - i
+    left = (lengths[:, None] - 1 - i).clamp(min=0)
+    within = powers(g, distance.clamp(min=0)).masked_fill(distance < 0, 0.0)
+    return Decay(
+        within[None, :, None],
+        powers(g, i + 1)[None, :, None, :, None],
+        powers(g, left)[None, :, :, :, None],
+        powers(g, lengths)[None, :, :, None, None],
+    )
+
+
+def powers(g: Float[Tensor, " h"], n: Int[Tensor, "*n"]) -> Float[Tensor, "h *n"]:
+    """e^{n·g}, and 1 for n = 0 whatever g is."""
+    g = g.view(-1, *(1,) * n.ndim)
+    return (torch.where(n > 0, g, 0.0) * n).exp()

@@ -1,0 +1,159 @@
+"""Retention: S_t = γ S_{t-1} + k_t v_tᵀ, o_t = scale · S_tᵀ q_t, with a γ per head.
+
+The state is read after the update. Sun et al. 2023 ("Retentive Network", arXiv:2307.08621), section 2.1: the parallel,
+the recurrent and the chunkwise form, here without the group norm and the swish gate around them. Their rotation of queries and keys, xPos
+without its scale, is `rotate`; it is the caller's to apply.
+
+``g_gamma`` (h) is log γ <= 0 of each query and key head, and so of the value heads that share it; 0 and -∞ are legal, and
+None is log(1 - 2^{-5-i}) for head i. The other arguments are those of every memory (`isoform.impl._memory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from . import _decay
+from ._additive import chunks, one_chunk
+from ._common import ChunkLayout, accumulator, check, chunk_lengths
+from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
+from .gated_retention import update
+
+
+@documented(SEQUENCE)
+def recurrent(
+    q: Float[Tensor, "b t h k"],
+    k: Float[Tensor, "b t h k"],
+    v: Float[Tensor, "b t hv v"],
+    scale: float | None = None,
+    initial_state: Float[Tensor, "n hv k v"] | None = None,
+    output_final_state: bool = False,
+    cu_seqlens: Int[Tensor, " n+1"] | None = None,
+    g_gamma: Float[Tensor, " h"] | None = None,
+) -> Result:
+    """Token by token, as the recurrence is written."""
+    where, gates = "retention.recurrent", {"g_gamma": (g_gamma, "h")}
+    entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True)
+
+    def form(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        g = _log_gamma(g_gamma, q.shape[2], q.device, q.dtype)[:, None].expand(*q.shape[:3], 1)
+        return token_by_token(update)(q, k, v, g, state)
+
+    return entered.by_sequence(form)
+
+
+@documented(SEQUENCE)
+def parallel(
+    q: Float[Tensor, "b t h k"],
+    k: Float[Tensor, "b t h k"],
+    v: Float[Tensor, "b t hv v"],
+    scale: float | None = None,
+    initial_state: Float[Tensor, "n hv k v"] | None = None,
+    output_final_state: bool = False,
+    cu_seqlens: Int[Tensor, " n+1"] | None = None,
+    g_gamma: Float[Tensor, " h"] | None = None,
+) -> Result:
+    """All tokens at once: o = (q kᵀ ⊙ D) v with D_ij = γ^{i-j}, in O(t²). Packed sequences come one after the other."""
+    where, gates = "retention.parallel", {"g_gamma": (g_gamma, "h")}
+    entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True)
+
+    def form(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return one_chunk(_chunks(g_gamma, q.shape[1]))(q, k, v, state)
+
+    return entered.by_sequence(form)
+
+
+@documented(SEQUENCE)
+def chunkwise(
+    q: Float[Tensor, "b t h k"],
+    k: Float[Tensor, "b t h k"],
+    v: Float[Tensor, "b t hv v"],
+    scale: float | None = None,
+    initial_state: Float[Tensor, "n hv k v"] | None = None,
+    output_final_state: bool = False,
+    cu_seqlens: Int[Tensor, " n+1"] | None = None,
+    g_gamma: Float[Tensor, " h"] | None = None,
+    chunk_size: int = 64,
+) -> Result:
+    """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
+    where, gates = "retention.chunkwise", {"g_gamma": (g_gamma, "h")}
+    entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True, chunk_size=chunk_size)
+    return entered.by_chunk(_chunks(g_gamma, q.shape[1]), chunk_size)
+
+
+@documented(TOKEN)
+def step(
+    q: Float[Tensor, "b h k"],
+    k: Float[Tensor, "b h k"],
+    v: Float[Tensor, "b hv v"],
+    state: Float[Tensor, "b hv k v"] | None = None,
+    scale: float | None = None,
+    g_gamma: Float[Tensor, " h"] | None = None,
+) -> tuple[Float[Tensor, "b hv v"], Float[Tensor, "b hv k v"]]:
+    """One token."""
+    where = "retention.step"
+    check(where, {"q": (q, "b h k"), "k": (k, "b h k"), "v": (v, "b hv v"), "g_gamma": (g_gamma, "h"), "state": (state, "b hv k v")})
+    g = _log_gamma(g_gamma, q.shape[1], q.device, accumulator(q, k, v, state, g_gamma))
+    return one_token(where, update, q, k, v, state, scale, {"g_gamma": (g.expand(q.shape[:2]), "b h")})
+
+
+def rotate(
+    q: Float[Tensor, "b t h k"],
+    k: Float[Tensor, "b t h k"],
+    theta: Float[Tensor, " k/2"],
+    offset: int | Int[Tensor, " b"] = 0,
+) -> tuple[Float[Tensor, "b t h k"], Float[Tensor, "b t h k"]]:
+    """Turn queries and keys by their positions: features 2i and 2i + 1 by the angle position · theta[i].
+
+    A score then depends on the distance of query and key alone (Sun et al. 2023, arXiv:2307.08621, section 2.1), so where the
+    count begins is free, but it must go on: the first token of a continuation has the position ``offset``, the number of
+    tokens that the state has seen (of each batch entry, if a tensor). Sequences packed side by side may share one count.
+    Angles are computed in float64; the results have the dtypes of ``q`` and ``k``.
+
+    Raises
+    ------
+    TypeError
+        An argument that is no tensor of an allowed dtype; an ``offset`` that is neither an int nor a tensor of integers.
+    ValueError
+        Shapes or devices that do not fit together; an odd k.
+    """
+    where = "retention.rotate"
+    sizes = check(where, {"q": (q, "b t h k"), "k": (k, "b t h k"), "theta": (theta, "k/2")})
+    if 2 * sizes["k/2"] != sizes["k"]:
+        raise ValueError(f"{where}: theta has {sizes['k/2']} angles for k={sizes['k']} features; it needs one for every two.")
+    if isinstance(offset, Tensor):
+        check(where, {"q": (q, "b t h k"), "offset": (offset, "b")}, (torch.int32, torch.int64))
+    time = torch.arange(q.shape[1], device=q.device) + torch.as_tensor(offset, device=q.device).view(-1, 1)
+    angle = (time[..., None] * theta.double())[:, :, None]
+    cos, sin = angle.cos(), angle.sin()
+    return _turn(q, cos, sin), _turn(k, cos, sin)
+
+
+FORMS = {"retention": (recurrent, parallel, chunkwise)}
+STEPS = {"retention": step}
+
+
+def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = x.to(accumulator(x)).unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = cos.to(a.dtype), sin.to(a.dtype)
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2).to(x.dtype)
+
+
+def _log_gamma(g_gamma: Tensor | None, heads: int, device: torch.device, dtype: torch.dtype) -> Float[Tensor, " h"]:
+    if g_gamma is not None:
+        return g_gamma.to(dtype)
+    return torch.log1p(-torch.exp2(-5.0 - torch.arange(heads, device=device, dtype=torch.float64))).to(dtype)
+
+
+def _chunks(g_gamma: Tensor | None, length: int) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The chunk form of sequences that fill ``length`` tokens."""
+
+    def form(q: Tensor, k: Tensor, v: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
+        g = _log_gamma(g_gamma, q.shape[1], q.device, q.dtype)
+        m, c = q.shape[2:4]
+        return chunks(q, k, v, state, layout, _decay.constant(g, c, chunk_lengths(length, m, c, layout, q.device)))
+
+    return form
