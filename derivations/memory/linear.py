@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .claim import Claim, Source, variant
-from .kernel.formulas import And, Assumption, Equation, ForAll, Implies, Statement
-from .kernel.scripts import Chain, Direct, Each, Given, Lemma, Link, Suppose
-from .kernel.terms import Eye, Index, Num, Stack, Sum, Term, equal, indicator, indices, le, norm2, recurrence, vector
-from .linear_attention.operator import H0, H, d_k, d_v, fresh_start, k, v
+from ..claim import Claim, Source, variant
+from ..kernel.formulas import And, Assumption, Equation, ForAll, Implies, Statement
+from ..kernel.scripts import Chain, Direct, Each, Given, Lemma, Link, Suppose
+from ..kernel.terms import Eye, Index, Num, Stack, Sum, Term, equal, indicator, indices, le, norm2, recurrence, vector
+from ..linear_attention.operator import H0, H, d_k, d_v, fresh_start, k, v
 
 t, s, i, j, l, n, N, r = indices("t s i j l n N r")
 
