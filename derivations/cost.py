@@ -74,10 +74,10 @@ def operations(*terms: Term) -> dict[str, Term]:
 
 
 def step(declaration: Declaration) -> tuple[Term, ...]:
-    """What an operator computes at time t: the update of its state, which is given, and the read-out."""
+    """What an operator computes at time t: the update of each of its states, which are given, and the read-out."""
     state, t = declaration.state, declaration.t
-    update = () if state is None else (state.member.step_at(t, state[t - 1]),)
-    return (*update, declaration.output)
+    states = state if isinstance(state, tuple) else () if state is None else (state,)
+    return (*(s.member.step_at(t, s[t - 1]) for s in states), declaration.output)
 
 
 def numbers(*terms: Term) -> Term:
