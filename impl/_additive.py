@@ -27,11 +27,13 @@ def chunks(
     kept = v if decay is None else v * decay.ended
     before, last = scan_chunks(k.mT @ kept, state, layout, decay=None if decay is None else decay.whole)
     (k, v), stain = quarantine(k, v)
-    scores = (q @ k.mT).tril()
-    seen = q @ before
+    scores = (q @ k.mT).tril_()
+    o = q @ before
     if decay is not None:
-        scores, seen = scores * decay.within, seen * decay.begun
-    return scores @ v + seen + stain, last
+        scores *= decay.within
+        o *= decay.begun
+    o += scores @ v
+    return o.add_(stain), last
 
 
 def one_chunk(form: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:

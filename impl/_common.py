@@ -1,7 +1,7 @@
 """What the forms share: argument checks, the accumulation dtype, quarantine of non-finite tokens, packed sequences.
 
-Nothing here looks at a value on its way to a decision, with one exception that says so (`each_segment`),
-so no check makes a GPU wait.
+No check makes a GPU wait: nothing here looks at a value on its way to a decision, with two exceptions that say so
+(`each_segment`, and `_seen_finite` for values that the host holds).
 """
 
 from __future__ import annotations
@@ -138,13 +138,28 @@ def quarantine(*tensors: Float[Tensor, "*b t _"]) -> tuple[list[Tensor], Float[T
 
     A matrix product over a masked axis computes 0·NaN, so a bad token would reach rows that must not see it. The
     product of the zeroed tensors plus the stain has the bad token exactly where a recurrence has it. The last
-    tensor is stained feature by feature, the others as a whole.
+    tensor is stained feature by feature, the others as a whole. Where no entry is bad the stain is a single 0.
     """
+    if _seen_finite(*tensors):
+        return list(tensors), tensors[-1].new_zeros(1, 1)
     good = tensors[-1].abs() < torch.inf
     for x in tensors[:-1]:
         good = good & (x.abs().amax(-1, keepdim=True) < torch.inf)
     stain = torch.where(good, 0.0, torch.nan).to(tensors[-1].dtype)
     return [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in tensors], stain.cumsum(-2)
+
+
+def _seen_finite(*tensors: Tensor) -> bool:
+    """Whether the host sees that all entries are finite: a sum is not finite if a term is not, and one pass is cheap.
+
+    Never true where looking would make a device wait or freeze a decision into a graph.
+    """
+    if torch.compiler.is_compiling() or not all(x.is_cpu for x in tensors):
+        return False
+    try:
+        return all(bool(x.detach().sum().isfinite()) for x in tensors)
+    except RuntimeError:  # a batched or fake tensor has no value
+        return False
 
 
 def each_segment(
@@ -219,7 +234,8 @@ def chunk_lengths(length: int, chunks: int, chunk_size: int, layout: ChunkLayout
 def to_chunks(x: Float[Tensor, "b t h d"], chunk_size: int, layout: ChunkLayout | None) -> Float[Tensor, "b h m c d"]:
     """Cut the time axis into chunks, the missing tokens being 0."""
     if layout is None:
-        x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, -x.shape[1] % chunk_size))
+        missing = -x.shape[1] % chunk_size
+        x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, missing)) if missing else x
         x = x.unflatten(1, (x.shape[1] // chunk_size, chunk_size))
     else:
         x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 1))
