@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .formulas import Equation, Statement
+from .formulas import Equation, Iff, LessEqual, Statement
 from .terms import Apply, Deriv, Exp, Integral, indices, matrix, scalar
 
 
@@ -30,6 +30,12 @@ def _y(at: object) -> Apply:
 ASSUMED = {
     t.name: t
     for t in (
+        Theorem(
+            "exp-increasing",
+            "the exponential function is increasing, and is 1 at 0",
+            "Rudin, Principles of Mathematical Analysis, 3rd ed., Theorem 8.6",
+            Statement(Iff(LessEqual(0, _t), LessEqual(0, Exp(_t) - 1))),
+        ),
         Theorem(
             "leibniz-rule",
             "d/dt of an integral from 0 to t of f is f at t, plus the integral of df/dt",

@@ -1,4 +1,4 @@
-"""Terms that are non-negative as they are written: squares and numbers, and sums, products and reciprocals of such.
+"""Terms that are non-negative as they are written: squares, numbers and exp(x) - 1, and sums, products and reciprocals of such.
 
 The normal form multiplies a square out; a certificate may name it as it stands.
 """
@@ -17,6 +17,7 @@ from .signs import Signs
 from .terms import Term
 from .zero import Nonzero, residue
 
+INCREASING = "exp-increasing"
 
 def nonneg(x: Term, reader: Reader, signs: Signs, nonzero: Nonzero) -> bool:
     """Whether a scalar is known to be non-negative, by its normal form or as it is written."""
@@ -31,7 +32,8 @@ def nonneg(x: Term, reader: Reader, signs: Signs, nonzero: Nonzero) -> bool:
         return True
     match x:
         case tm.Add():
-            return parts(cast("tuple[Term, ...]", x.args))
+            terms = cast("tuple[Term, ...]", x.args)
+            return parts(terms) or _above_one(terms, reader, signs, nonzero)
         case tm.Mul():
             factors = cast("tuple[Term, ...]", x.args)
             return _square(factors, reader, nonzero) or parts(factors)
@@ -52,6 +54,15 @@ def nonneg(x: Term, reader: Reader, signs: Signs, nonzero: Nonzero) -> bool:
             inside = cast(Term, tm.substitute(body, {i: Symbol(own, integer=True)}))
             return nonneg(inside, reader.under(span), signs.under(span), nonzero)
     return False
+
+
+def _above_one(terms: tuple[Term, ...], reader: Reader, signs: Signs, nonzero: Nonzero) -> bool:
+    """Whether this is exp(x) - 1 for an x that is not negative."""
+    if len(terms) != 2 or not isinstance(terms[0], tm.Exp) or reader.read(terms[1] + 1):
+        return False
+    found = nonneg(cast(Term, terms[0].args[0]), reader, signs, nonzero)
+    reader.trace.assumed |= {INCREASING} if found else set()
+    return found
 
 
 def _square(factors: tuple[Term, ...], reader: Reader, nonzero: Nonzero) -> bool:
