@@ -24,7 +24,7 @@ Counts = Mapping[str, int]
 Rule = Callable[[Sequence[Any], Mapping[str, Any], Tensor], Counts]
 
 
-class Uncounted(TypeError):
+class Uncounted(NotImplementedError):
     """An operator whose cost is not known."""
 
 
@@ -102,6 +102,11 @@ def _add(args: Sequence[Any], kwargs: Mapping[str, Any], out: Tensor) -> Counts:
     return {ADDITIONS: out.numel(), MULTIPLICATIONS: _scaling(kwargs.get("alpha", 1), out)}
 
 
+def _added_entries(args: Sequence[Any], kwargs: Mapping[str, Any], out: Tensor) -> Counts:
+    """x + value · a · b, entry by entry."""
+    return {ADDITIONS: out.numel(), MULTIPLICATIONS: out.numel() + _scaling(kwargs.get("value", 1), out)}
+
+
 def _scaling(factor: float, out: Tensor) -> int:
     return 0 if factor in (1, -1) else out.numel()
 
@@ -162,15 +167,16 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("add", "sub", "rsub"), _add),
     **dict.fromkeys(("mul", "square"), _each(MULTIPLICATIONS)),
     **dict.fromkeys(COMPARING, _each(COMPARISONS)),
-    **dict.fromkeys(("mm", "bmm"), _product),
+    **dict.fromkeys(("mm", "bmm", "mv", "dot"), _product),
     **dict.fromkeys(("addmm", "baddbmm"), _added_product),
     **dict.fromkeys(("amax", "amin", "any", "all"), _sum(COMPARISONS)),
+    "addcmul": _added_entries,
     "sum": _sum(),
     "cumsum": _running(ADDITIONS),
     "cumprod": _running(MULTIPLICATIONS),
     "div": _each(DIVISIONS),
     "reciprocal": _each(DIVISIONS),
-    "exp": _each(EXPONENTIALS),
+    **dict.fromkeys(("exp", "exp2"), _each(EXPONENTIALS)),
     "expm1": _each(EXPONENTIALS, ADDITIONS),
     "log": _each(LOGARITHMS),
     "log1p": _each(LOGARITHMS, ADDITIONS),

@@ -33,6 +33,8 @@ KNOWN: dict[str, tuple[Callable[[], object], dict[str, int]]] = {
     "broadcast sum": (lambda: a + x, {"additions": 12}),
     "in place": (lambda: ones(3, 4).add_(x), {"additions": 12}),
     "scaled sum": (lambda: torch.add(a, a, alpha=2), {"additions": 12, "multiplications": 12}),
+    "sum with a product of entries": (lambda: torch.addcmul(a, a, x), {"additions": 12, "multiplications": 12}),
+    "matrix times vector": (lambda: a @ x, {"multiplications": 12, "additions": 9}),
     "difference": (lambda: a - x, {"additions": 12}),
     "sign": (lambda: -a, {}),
     "quotient": (lambda: a / x, {"divisions": 12}),
