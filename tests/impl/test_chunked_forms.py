@@ -10,10 +10,11 @@ from inspect import signature
 import pytest
 import torch
 
-from isoform.impl import delta_rule, gated_delta_rule, gated_retention, linear_attention, retention
+from isoform.impl import delta_rule, gated_delta_rule, gated_linear_attention, gated_retention, linear_attention, retention
 
 CHUNKS = (1, 2, 3, 16, 64)
-MODULES = {next(iter(m.FORMS)): m for m in (linear_attention, retention, gated_retention, delta_rule, gated_delta_rule)}
+MEMORIES = (linear_attention, retention, gated_retention, gated_linear_attention, delta_rule, gated_delta_rule)
+MODULES = {next(iter(m.FORMS)): m for m in MEMORIES}
 CORRECTING = ("delta-rule", "gated-delta-rule")
 TIMELESS = ("g_gamma",)
 
@@ -43,8 +44,10 @@ def tokens(operator, draw, b, t, h=2, hv=6, dk=4, dv=3, **kwargs):
     inputs = {"q": draw(b, t, h, dk, **kwargs), "k": draw(b, t, h, dk, **kwargs), "v": draw(b, t, hv, dv, **kwargs)}
     if operator == "retention":
         inputs["g_gamma"] = torch.tensor([0.0, -torch.inf] * h, dtype=inputs["q"].dtype)[-h:]
-    if operator in ("gated-retention", "gated-delta-rule"):
-        inputs["g"] = torch.where(draw(b, t, hv, low=0, high=3, **kwargs) == 0, -torch.inf, 0.0).to(inputs["q"].dtype)
+    gates = {"gated-retention": ("g",), "gated-delta-rule": ("g",), "gated-linear-attention": ("gk", "gv")}
+    for gate in gates.get(operator, ()):
+        shape = {"g": (b, t, hv), "gk": (b, t, h, dk), "gv": (b, t, hv, dv)}[gate]
+        inputs[gate] = torch.where(draw(*shape, low=0, high=3, **kwargs) == 0, -torch.inf, 0.0).to(inputs["q"].dtype)
     if operator in CORRECTING:
         inputs["k"] = torch.nn.functional.one_hot(draw(b, t, h, low=0, high=dk - 1).long(), dk).to(inputs["k"].dtype)
         inputs["beta"] = draw(b, t, hv, low=0, **kwargs) / 2
@@ -66,6 +69,8 @@ def plain(inputs, state):
         k, v = x["k"][:, t], x["v"][:, t]
         if "g" in x:
             state = x["g"][:, t, :, None, None].exp() * state
+        if "gk" in x:
+            state = x["gk"][:, t, :, :, None].exp() * state * x["gv"][:, t, :, None, :].exp()
         if "beta" in x:
             v = x["beta"][:, t, :, None] * (v - torch.einsum("nhkv,nhk->nhv", state, k))
         state = state + torch.einsum("nhk,nhv->nhkv", k, v)
