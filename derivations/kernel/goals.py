@@ -211,10 +211,7 @@ def rules_of(goal: Goal, reason: sc.Reason) -> tuple[Rule, ...]:
                 raise Unproved("there is no equation among the induction hypotheses here")
             return goal.hypothesis
         case sc.Given():
-            found = [a for a in goal.assumptions if a.name == reason.name]
-            if not found:
-                raise Unproved(f"no assumption is named {reason.name!r}: there are {[a.name for a in goal.assumptions]}")
-            return as_rules(found[0].formula, label(reason), reason.at, frozenset())
+            return as_rules(_assumed(goal, reason.name), label(reason), reason.at, frozenset())
         case sc.Lemma():
             return lemma(goal, reason)
         case sc.Part():
@@ -271,6 +268,27 @@ def as_rules(
     return (Rule(label, substitute(f.lhs, fixed), substitute(f.rhs, fixed), left, guards),)
 
 
+def _assumed(goal: Goal, name: str) -> Formula:
+    found = [a.formula for a in goal.assumptions if a.name == name]
+    if not found:
+        raise Unproved(f"no assumption is named {name!r}: there are {[a.name for a in goal.assumptions]}")
+    return found[0]
+
+
+def _at(goal: Goal, given: sc.Given) -> Formula:
+    """An assumption at values of its first indices, which it holds for all values of."""
+    f = _assumed(goal, given.name)
+    for i, value in given.at.items():
+        if not (isinstance(f, ForAll) and f.args[1] == i):
+            raise Unproved(f"{given.name} does not hold for all {i} first: {text(f)}")
+        body, _, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", f.args)
+        at = read(tm.index_expression(value))
+        if not all(implied(goal.facts, g) for g in (at - read(lo), *[read(cast(Expr, e)) - at for e in hi.args])):
+            raise Unproved(f"{given.name} is not known to hold at {i} = {value}")
+        f = cast(Formula, substitute(body, {i: value}))
+    return f
+
+
 def lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
     families = {name: (at, cast(Term, tm.unnamed(term))) for name, (at, term) in reason.families.items()}
     statement = instantiate(plain(goal.library(reason.claim)), families)
@@ -278,6 +296,7 @@ def lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
     ranged_over = {s for e in statement.where.args for s in e.free_symbols}
     fixed = {p: v for p, v in reason.at.items() if p in ranged_over}
     here = {canonical(a.formula): a.name for a in goal.assumptions}
+    here |= {canonical(_at(goal, g)): g.name for g in reason.given}
     spoken: frozenset[Basic] = frozenset()
     for a in statement.assumptions:
         assumed = cast(Formula, substitute(a.formula, fixed))
@@ -320,8 +339,7 @@ def nonzero_decider(goal: Goal) -> Nonzero:
 def signs_of(goal: Goal) -> Signs:
     facts: list[Fact] = []
     for a in goal.assumptions:
-        parts = a.formula.args if isinstance(a.formula, And) else (a.formula,)
-        facts += [f for p in parts for f in read_fact(a.name, cast(Formula, p), Reader(goal.facts))]
+        facts += read_fact(a.name, a.formula, Reader(goal.facts))
     for n, p in enumerate(goal.shown):
         facts += read_fact(f"part {n + 1}", p, Reader(goal.facts))
     facts += [f for s in goal.supposed for f in s.facts(goal.facts)]

@@ -12,7 +12,7 @@ from . import terms as tm
 from .affine import Affine, Guards, affine, implied, name, read
 from .algebra import Atom, Mono, Normal, atoms_of, fresh_name, scalar_word
 from .canonical import normal
-from .formulas import ForAll, Formula, Invertible, Less, LessEqual, NonZero
+from .formulas import And, ForAll, Formula, Invertible, Less, LessEqual, NonZero
 from .normal import Condition, Reader
 from .rewriting import match_atom
 
@@ -36,6 +36,8 @@ class Fact:
 def read_fact(label: str, formula: Formula, reader: Reader) -> list[Fact]:
     """The facts that an assumption states about signs and inverses."""
     match formula:
+        case And():
+            return [f for p in formula.args for f in read_fact(label, cast(Formula, p), reader)]
         case ForAll():
             body, i, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", formula.args)
             # a name of its own: what is known of an index here says nothing of a parameter of that name

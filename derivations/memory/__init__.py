@@ -1,11 +1,12 @@
 """What a layer remembers of its keys and values: linear attention, and softmax attention beside it.
 
 Exact recall and weights that never change (linear.py); the range of the logits in the place of the size of the keys
-(softmax.py).
+(softmax.py); what
+more keys than dimensions cost (interference.py).
 """
 
-from . import linear, softmax
+from . import interference, linear, softmax
 
-CLAIMS = (*linear.CLAIMS, *softmax.CLAIMS)
+CLAIMS = (*linear.CLAIMS, *softmax.CLAIMS, *interference.CLAIMS)
 
 __all__ = ["CLAIMS"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isoform.derivations.kernel.formulas import Assumption, Equation, ForAll, Formula, Less, LessEqual, NonZero, Statement
+from isoform.derivations.kernel.formulas import And, Assumption, Equation, ForAll, Formula, Less, LessEqual, NonZero, Statement
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.prove import prove
 from isoform.derivations.kernel.scripts import Direct, Product, Script, Sign
@@ -57,6 +57,15 @@ def test_a_difference_of_a_family_and_a_constant() -> None:
     assert proved(LessEqual(g[j], c), Sign((Product((c - g[j],)),)), bounded)
     assert not proved(LessEqual(g[j + 1], c), Sign((Product((c - g[j + 1],)),)), bounded)
     assert not proved(LessEqual(c, g[j]), Sign((Product((g[j] - c,)),)), bounded)
+
+
+def test_two_signs_of_a_family() -> None:
+    both = Assumption("both", ForAll(And(Less(0, g[s]), ForAll(LessEqual(g[s], c), n, 1, s - 1)), s, 1, t))
+    assert proved(Less(0, g[j]), Sign(), both)
+    assert not proved(Less(0, g[j + 1]), Sign(), both)
+    assert not proved(Less(g[j], 0), Sign(), both)
+    # that g_s <= c is said of no n where s = 1
+    assert not proved(LessEqual(g[1], c), Sign((Product((c - g[1],)),)), both)
 
 
 def test_inverses_of_a_family() -> None:
