@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import cost
-from .attention import kv_cache
-from .attention.operators import q as queries
-from .claim import Claim, NearMiss, Source, variant
-from .kernel.formulas import And, Assumption, Declaration, Equation, ForAll, Implies, Statement
-from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Suppose, Unfold, Using
-from .kernel.terms import (
+from .. import cost
+from ..attention import kv_cache
+from ..attention.operators import q as queries
+from ..claim import Claim, NearMiss, Source, variant
+from ..kernel.formulas import And, Assumption, Declaration, Equation, ForAll, Implies, Statement
+from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Suppose, Unfold, Using
+from ..kernel.terms import (
     Apply,
     Family,
     Ind,
@@ -37,7 +37,7 @@ from .kernel.terms import (
     recurrence,
     vectors,
 )
-from .linear_attention import DECLARATION as LINEAR_ATTENTION
+from ..linear_attention import DECLARATION as LINEAR_ATTENTION
 
 d_in, d_k, d_v, d_out = indices("d_in d_k d_v d_out")
 t, s, j, n, N, T = indices("t s j n N T")
