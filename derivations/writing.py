@@ -44,9 +44,9 @@ class Writing:
         return tuple(defined(d, self._names) for d in self._defined)
 
     def assumptions(self) -> tuple[str, ...]:
-        """The conditions on the indices, and the named assumptions."""
+        """The cuts and the conditions on the indices, and the named assumptions."""
         s = self._claim.statement
-        where = (self.text(s.where),) if s.where.args else ()
+        where = (*map(self.text, s.cuts), *((self.text(s.where),) if s.where.args else ()))
         return (*where, *[f"{a.name}: {self.text(a.formula)}" for a in s.assumptions])
 
     def steps(self) -> tuple[Step, ...]:

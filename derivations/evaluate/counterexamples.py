@@ -8,7 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from sympy import Symbol
+from sympy import Basic, Symbol
 
 from ..kernel import formulas as fm
 from ..kernel import terms as k
@@ -54,7 +54,7 @@ class Counterexample:
         return "enclosed" if self.system.startswith(ARB) else "exact"
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{n}={v}" for n, v in self.sizes)
+        sizes = ", ".join(f"{n.replace('[', '_').rstrip(']')}={v}" for n, v in self.sizes)
         values = ", ".join(f"{_atom(key)}={_matrix(m)}" for key, m in self.values)
         at = f" at {self.where}" if self.where else ""
         return f"{': '.join(x for x in (sizes, values) if x)}{at}: lhs = {self.lhs}, rhs = {self.rhs}"
@@ -66,6 +66,12 @@ class Counterexample:
             "sizes": dict(self.sizes), "values": values, "lhs": self.lhs, "rhs": self.rhs,
             "system": self.system, "where": self.where,
         }  # fmt: skip
+
+
+def _order(item: tuple[Basic, int]) -> tuple[str, int]:
+    """By name; the cuts of a family by their places."""
+    x, _ = item
+    return (x.name, int(x.at)) if isinstance(x, k.Cut) else (str(x), 0)
 
 
 def _atom(key: Key) -> str:
@@ -99,9 +105,8 @@ def counterexample(statement: fm.Statement, e: Environment) -> Counterexample | 
     values = asked if len(asked) == len(e.asked) else e.used
     with e.system.context():
         lhs, rhs = (x if isinstance(x, str) else e.system.text(x) for x in (outcome.lhs, outcome.rhs))
-    shape = shape_of(statement)
     return Counterexample(
-        tuple(sorted((str(s), e.index[s]) for s in (*shape.sizes, *shape.indices))),
+        tuple((str(s), n) for s, n in sorted(e.index.items(), key=_order)),
         tuple(sorted(values.items(), key=lambda item: item[0])),
         lhs, rhs, e.system.name, outcome.where,
     )  # fmt: skip
@@ -190,7 +195,10 @@ class _Search:
         return Environment(self.system, index, seed=seed, pool=pool, values=values, rules=rules)
 
     def shrunk(self, found: Counterexample) -> Counterexample:
-        """Fewer and plainer numbers, as long as the point stays a counterexample."""
+        """Fewer cuts, fewer and plainer numbers, as long as the point stays a counterexample."""
+        for family in self.shape.cuts:
+            while (fewer := self._without_last(found, family)) is not None:
+                found = fewer
         budget = SHRINKS
         for simple in (0, 1):
             for key, entry in _entries(found, simple):
@@ -200,6 +208,19 @@ class _Search:
                 smaller = _attempt(self.statement, self._again(_replaced(found, key, entry, simple)))
                 found = smaller or found
         return found
+
+    def _without_last(self, c: Counterexample, family: k.Cuts) -> Counterexample | None:
+        """Without the last cut on record, if the point does not ask for it."""
+        last = str(family[len(_recorded(family, dict(c.sizes)))])
+        shorter = replace(c, sizes=tuple(x for x in c.sizes if x[0] != last))
+        return _attempt(self.statement, self._again(shorter)) if shorter != c and self._inside(shorter) else None
+
+    def _inside(self, c: Counterexample) -> bool:
+        """Whether the conditions on the indices hold, and ask for no cut that is not on record."""
+        try:
+            return holds(self.statement.where, self._again(c).index)
+        except EvaluationError:
+            return False
 
     def _again(self, c: Counterexample) -> Environment:
         return again(self.statement, c, self.system, self.fixed.rules)
@@ -225,9 +246,17 @@ def _replaced(c: Counterexample, key: Key, entry: tuple[int, int], x: int) -> Co
 def again(statement: fm.Statement, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None) -> Environment:
     """An environment with the recorded values and no others. KeyError if a size is missing."""
     shape, sizes = shape_of(statement), dict(c.sizes)
-    index = {s: sizes[str(s)] for s in (*shape.sizes, *shape.indices)}
+    index: dict[Any, int] = {s: sizes[str(s)] for s in (*shape.sizes, *shape.indices)}
+    for family in shape.cuts:
+        index |= _recorded(family, sizes)
     found = rules_of([rules or {}, *(a.solve for a in statement.assumptions)])
     return Environment(system, index, values=dict(c.values), rules=found)
+
+
+def _recorded(family: k.Cuts, sizes: Mapping[str, int]) -> dict[Basic, int]:
+    """The cuts of a family on record."""
+    first = (family[n] for n in range(1, len(sizes) + 1))
+    return {c: sizes[str(c)] for c in first if str(c) in sizes}
 
 
 def recheck(statement: fm.Statement, c: Counterexample) -> bool:
@@ -235,6 +264,10 @@ def recheck(statement: fm.Statement, c: Counterexample) -> bool:
     statement = fm.plain(statement)
     try:
         e = again(statement, c, exact_fit(statement))
+        for family in statement.cuts:
+            ends = [0, *_recorded(family, dict(c.sizes)).values()]
+            if ends != sorted(ends):
+                return False
         return holds(statement.where, e.index) and counterexample(statement, e) is not None
     except (EvaluationError, KeyError):
         return False

@@ -15,6 +15,7 @@ from ..kernel import formulas as fm
 from ..kernel import terms as k
 from .balls import Balls
 from .errors import UnsupportedTerm
+from .frame import index_code
 from .logic import holds, identity
 from .program import ROOT_OF_UNITY
 from .systems import Gaussian, Prime, Rationals, System
@@ -23,7 +24,8 @@ ANALYTIC = (k.Exp, k.Log, k.Sqrt, k.Integral, k.Deriv)
 ORDERED = (fm.Less, fm.LessEqual)
 SIZE_WEIGHTS = {0: 1, 1: 3, 2: 4, 3: 4, 4: 2, 5: 1, 6: 1}
 TRIES = 300
-NONE: Mapping[Symbol, int] = MappingProxyType({})
+NONE: Mapping[Basic, int] = MappingProxyType({})
+MARGIN = 16  # cuts that are drawn beyond the places where the indices can be
 
 
 @dataclass(frozen=True)
@@ -108,47 +110,64 @@ def _size_symbols(x: Basic) -> frozenset[Basic]:
 
 @dataclass(frozen=True)
 class Bound:
-    """An inequality ``sum of coefficient * symbol + constant >= 0``."""
+    """An inequality ``sum of coefficient * (symbol or cut) + constant >= 0``."""
 
-    coefficients: Mapping[Symbol, int]
+    coefficients: Mapping[Expr, int]
     constant: int
 
-    def limit(self, s: Symbol, known: Mapping[Symbol, int]) -> tuple[int | None, int | None]:
+    def limit(self, s: Symbol, known: Mapping[Basic, int]) -> tuple[int | None, int | None]:
         """The lower and the upper limit that it sets on a symbol once all its others are known."""
         c = self.coefficients.get(s, 0)
-        if c == 0 or any(o != s and o not in known for o in self.coefficients):
+        if c == 0 or any(o != s and not o.free_symbols <= known.keys() for o in self.coefficients):
             return None, None
-        rest = self.constant + sum(a * known[o] for o, a in self.coefficients.items() if o != s)
+        rest = self.constant + sum(a * index_code(o)(known) for o, a in self.coefficients.items() if o != s)
         return (-(rest // c), None) if c > 0 else (None, rest // -c)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The free symbols of a statement: those that only measure sizes, the others, and their conditions."""
+    """The free symbols of a statement: those that only measure sizes, the others, and their conditions.
+
+    Its cuts are drawn with them: the index values of a point hold ``b[1]``, ``b[2]``, ... beside the symbols.
+    """
 
     sizes: tuple[Symbol, ...]
     indices: tuple[Symbol, ...]
     natural: frozenset[Symbol]
     where: k.Cond
     bounds: tuple[Bound, ...]
+    cuts: tuple[k.Cuts, ...]
+    places: frozenset[Basic]
 
     def draw(
-        self, rng: Random, limits: Limits, scale: int, *, size: int | None = None, high: float = 0.3, fixed: Mapping[Symbol, int] = NONE
-    ) -> dict[Symbol, int] | None:
+        self, rng: Random, limits: Limits, scale: int, *, size: int | None = None, high: float = 0.3, fixed: Mapping[Basic, int] = NONE
+    ) -> dict[Basic, int] | None:
         """Values of all symbols, ``fixed`` ones kept, lengths up to ``scale``, as long as possible with probability ``high`` each.
 
         None if none was found.
         """
         sizes = {s: min(size, limits.size) if size is not None else _size(rng, limits.size) for s in self.sizes}
         for attempt in range(TRIES):
-            found = self._indices(rng, scale + attempt // 50, {**sizes, **fixed}, high)
+            reach = scale + attempt // 50
+            found = self._indices(rng, reach, {**sizes, **self._cuts(rng, reach), **fixed}, high)
             if found is not None:
                 return found
         return None
 
-    def _indices(self, rng: Random, scale: int, known: dict[Symbol, int], high: float) -> dict[Symbol, int] | None:
+    def _cuts(self, rng: Random, scale: int) -> dict[Basic, int]:
+        """Cuts that repeat, start at 0 and leap often enough, up to a last one at about ``scale``."""
+        out: dict[Basic, int] = {}
+        for family in self.cuts:
+            last, reach = 0, rng.randint(scale, 2 * scale + 1)
+            for n in range(1, 2 * scale + MARGIN):
+                last = min(reach, last + rng.choice((0, 0, 1, 1, 2, 3, scale)))
+                out[family[n]] = last
+        return out
+
+    def _indices(self, rng: Random, scale: int, known: dict[Basic, int], high: float) -> dict[Basic, int] | None:
         open_ = [s for s in self.indices if s not in known]
-        for s in rng.sample(open_, len(open_)):
+        # what a cut is at comes first: it is limited by cuts only once it is known
+        for s in sorted(rng.sample(open_, len(open_)), key=lambda s: s not in self.places):
             found = [b.limit(s, known) for b in self.bounds]
             lowest = [0] if s in self.natural else []
             lo = max([x for x, _ in found if x is not None] + lowest, default=-2)
@@ -168,6 +187,7 @@ def shape_of(statement: fm.Statement) -> Shape:
     """The free symbols of a statement, sorted by how they are used."""
     formulas = [statement.conclusion, *(a.formula for a in statement.assumptions)]
     free = frozenset(s for p in (*formulas, statement.where) for s in k.free(p) if isinstance(s, Symbol))
+    cuts = frozenset(c for p in (*formulas, statement.where) for c in k.walk(p) if isinstance(c, k.Cut))
     natural = frozenset().union(*[_size_symbols(p) for p in formulas]) & free
     used = frozenset().union(*[_index_symbols(p) for p in formulas]) | statement.where.free_symbols
     by_name = sorted(free, key=str)
@@ -177,10 +197,13 @@ def shape_of(statement: fm.Statement) -> Shape:
         natural,
         statement.where,
         tuple(_bound(cast(Expr, e)) for e in statement.where.args if _affine(cast(Expr, e))),
+        statement.cuts,
+        frozenset(s for c in cuts for s in c.free_symbols),
     )
 
 
 def _affine(e: Expr) -> bool:
+    e = e.xreplace({c: sympy.Dummy() for c in e.atoms(k.Cut)})
     return bool(sympy.Poly(e, *e.free_symbols).total_degree() <= 1) if e.free_symbols else False
 
 

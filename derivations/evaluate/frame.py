@@ -90,16 +90,24 @@ def index_code(e: Expr) -> Index:
     return lambda values: constant + sum(c * m(values) for c, m in terms)
 
 
-def _value(values: Mapping[Basic, int], symbol: Symbol) -> int:
+def _value(values: Mapping[Basic, int], symbol: Basic) -> int:
     try:
         return values[symbol]
     except KeyError:
         raise Undefined(f"the index {symbol} has no value") from None
 
 
+@lru_cache(maxsize=1 << 14)
+def _cut(name: str, at: int) -> Basic:
+    return k.Cut(name, at)
+
+
 def _monomial(e: Expr) -> Index:
     if isinstance(e, Symbol):
         return lambda values: _value(values, e)
+    if isinstance(e, k.Cut):
+        at = index_code(e.at)
+        return lambda values: _value(values, _cut(e.name, n)) if (n := at(values)) else 0
     if isinstance(e, sympy.Pow) and e.exp.is_Integer and e.exp > 0:
         base, n = index_code(e.base), int(e.exp)
         return lambda values: base(values) ** n

@@ -1,7 +1,8 @@
 """Affine index expressions, and what inequalities between integers imply.
 
 Everything here answers soundly and may be incomplete: ``implied`` says True only where the inequality
-follows; where it cannot tell it says False.
+follows; where it cannot tell it says False. A cut is one more unknown integer, under a name that knows its place:
+substitution reaches inside, and where two places of a family are known to be ordered, the cuts there are.
 """
 
 from __future__ import annotations
@@ -9,14 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
+from itertools import permutations
 from math import gcd
 
 import sympy
 from sympy import Expr, Symbol
 
+from .base import Cut
+
 
 class NotAffine(ValueError):
     """An index expression is not affine with integer coefficients."""
+
+
+class Place(str):
+    """The name of a cut: its family, and where in it."""
+
+    family: str
+    at: Affine
+
+    def __new__(cls, family: str, at: Affine) -> Place:
+        if any(isinstance(s, Place) for s, _ in at.terms):
+            raise NotAffine(f"the cut {family} at {at}: a cut at a cut is not read")
+        # names of symbols and families hold no brackets: no two cuts, and no cut and symbol, share a name
+        out = super().__new__(cls, f"{family}[{at}]")
+        out.family, out.at = family, at
+        return out
 
 
 @dataclass(frozen=True, order=True)
@@ -53,20 +72,32 @@ class Affine:
     def coefficient(self, name: str) -> int:
         return next((c for s, c in self.terms if s == name), 0)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(s for s, _ in self.terms)
+        """The symbols and cuts that occur, symbols in the places of cuts among them."""
+        return frozenset(s for s, _ in self.terms) | self.placed
+
+    @cached_property
+    def placed(self) -> frozenset[str]:
+        """The symbols in the places of cuts."""
+        return frozenset(n for s, _ in self.terms if isinstance(s, Place) for n in s.at.names)
 
     @property
     def is_const(self) -> bool:
         return not self.terms
 
+    @property
+    def is_name(self) -> bool:
+        """Whether it is one symbol or cut and nothing else."""
+        return self.const == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
+
     def subs(self, m: Mapping[str, Affine]) -> Affine:
-        if not any(s in m for s, _ in self.terms):
+        if not self.names & m.keys():
             return self
         out = Affine((), self.const)
         for s, c in self.terms:
-            out = out + (m[s].scale(c) if s in m else Affine(((s, c),)))
+            value = m[s] if s in m else cut(s.family, s.at.subs(m)) if isinstance(s, Place) else name(s)
+            out = out + value.scale(c)
         return out
 
     def __str__(self) -> str:
@@ -79,8 +110,13 @@ def affine(coefficients: Mapping[str, int], const: int = 0) -> Affine:
 
 
 def name(s: str) -> Affine:
-    """The affine expression that is one symbol."""
+    """The affine expression that is one symbol or cut."""
     return Affine(((s, 1),))
+
+
+def cut(family: str, at: Affine) -> Affine:
+    """A cut as an affine expression: the one at 0 is 0. Raises NotAffine for a cut at a cut."""
+    return name(Place(family, at)) if at.terms or at.const else Affine()
 
 
 @cache
@@ -92,6 +128,9 @@ def read(e: Expr) -> Affine:
         if part == 0:
             continue
         c, s = part.as_coeff_Mul()
+        if isinstance(s, Cut) and c.is_Integer:
+            out[Place(s.name, read(s.at))] = int(c)
+            continue
         # one name, one symbol: a second symbol of this name with other assumptions would be taken for it
         if not (isinstance(s, Symbol) and s == Symbol(s.name, integer=True) and c.is_Integer):
             raise NotAffine(f"{e} is not affine with integer coefficients in integer symbols")
@@ -103,7 +142,11 @@ def read(e: Expr) -> Affine:
 
 def write(a: Affine) -> Expr:
     """The SymPy expression of an affine one."""
-    return sympy.Add(*[c * Symbol(s, integer=True) for s, c in a.terms], sympy.Integer(a.const))
+    return sympy.Add(*[c * _written(s) for s, c in a.terms], sympy.Integer(a.const))
+
+
+def _written(s: str) -> Expr:
+    return Cut(s.family, write(s.at)) if isinstance(s, Place) else Symbol(s, integer=True)
 
 
 Guards = frozenset[Affine]
@@ -117,7 +160,26 @@ def _tight(e: Affine) -> Affine:
 
 @cache
 def feasible(guards: Guards) -> bool:
-    """False only if no integers satisfy every e >= 0 (Fourier-Motzkin with integer tightening)."""
+    """False only if no integers and no cuts satisfy every e >= 0."""
+    return _feasible(guards | _ordered(guards))
+
+
+def _ordered(guards: Guards) -> Guards:
+    """What the guards imply of the cuts in them: 0 <= b_x <= b_y where 0 <= x <= y follows."""
+    found = {s for g in guards for s, _ in g.terms if isinstance(s, Place)}
+    places = [s for s in sorted(found) if _follows(guards, s.at)]
+    pairs = [(x, y) for x, y in permutations(places, 2) if x.family == y.family and _follows(guards, y.at - x.at)]
+    return frozenset({*map(name, places), *[name(y) - name(x) for x, y in pairs]})
+
+
+def _follows(guards: Guards, e: Affine) -> bool:
+    """Whether e >= 0 follows from the guards, whatever the cuts are."""
+    return e.const >= 0 if e.is_const else not _feasible(guards | {-e - 1})
+
+
+@cache
+def _feasible(guards: Guards) -> bool:
+    """False only if no integers satisfy every e >= 0, cuts taken for unknowns (Fourier-Motzkin with integer tightening)."""
     live = {_tight(e) for e in guards}
     while True:
         if any(e.is_const and e.const < 0 for e in live):

@@ -53,6 +53,11 @@ class Normal:
     def names(self) -> frozenset[str]:
         return frozenset().union(*[m.names for m, _ in self.monos]) - set(self.bound)
 
+    @cached_property
+    def placed(self) -> frozenset[str]:
+        """The names in the places of cuts."""
+        return frozenset().union(*[m.placed for m, _ in self.monos])
+
     def map(self, f: Callable[[Mono], Mono]) -> Normal:
         return Normal(tuple(sorted(((f(m), c) for m, c in self.monos), key=lambda x: x[0].key)), self.bound)
 
@@ -126,6 +131,12 @@ class Atom:
         if isinstance(self.data, Basic):
             out |= {s.name for s in tm.free(self.data) if isinstance(s, Symbol)}
         return frozenset(out) | _symbols(*self.shape)
+
+    @cached_property
+    def placed(self) -> frozenset[str]:
+        """The names in the places of cuts."""
+        written = [x for x in (self.data, *self.shape) if isinstance(x, Basic)]
+        return frozenset().union(*[p.placed for p in (*self.index, *self.parts)], *map(_placed, written))
 
     @cached_property
     def height(self) -> int:
@@ -205,6 +216,12 @@ def _symbols(*shape: Any) -> frozenset[str]:
     return frozenset(s.name for e in shape if isinstance(e, Expr) for s in e.free_symbols if isinstance(s, Symbol))
 
 
+@cache
+def _placed(x: Basic) -> frozenset[str]:
+    """The names of the symbols in the places of cuts of a term or an index expression."""
+    return frozenset(s.name for y in tm.walk(x) if isinstance(y, tm.Cut) for s in y.free_symbols if isinstance(s, Symbol))
+
+
 def plain(x: Basic) -> str:
     """A structural string of a term, for keys only."""
     if isinstance(x, Str):
@@ -258,6 +275,12 @@ class Mono:
     @cached_property
     def names(self) -> frozenset[str]:
         return (self.body_names.union(*[g.names for g in self.guards])) - set(self.binders)
+
+    @cached_property
+    def placed(self) -> frozenset[str]:
+        """The names in the places of cuts, bound ones of this monomial included."""
+        parts: list[Any] = [*self.guards, *[x for pair in self.scalars for x in pair], *self.word]
+        return frozenset().union(*[p.placed for p in (*parts, *([self.exponent] if self.exponent else []))])
 
     def subs(self, m: Mapping[str, Affine]) -> Mono:
         """Replace index names, bound ones of this monomial included."""

@@ -37,6 +37,46 @@ def indices(names: str) -> tuple[Symbol, ...]:
     return tuple(index(n) for n in names.split())
 
 
+class Cut(Expr):  # type: ignore[misc]
+    """An index expression: member ``at`` of a family of cuts, integers 0 = b_0 <= b_1 <= b_2 <= ...
+
+    The cut at 0 is the number 0; one at a negative place may be any integer.
+    """
+
+    is_commutative = True
+    is_integer = True
+
+    def __new__(cls, name: str | Str, at: Index) -> Expr:
+        e = index_expression(at)
+        return Integer(0) if e == 0 else cast(Cut, Expr.__new__(cls, Str(str(name)), e))
+
+    @property
+    def name(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def at(self) -> Expr:
+        return cast(Expr, self.args[1])
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"{self.name}[{printer.doprint(self.at)}]"
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """A family of cuts: where the chunks of a sequence end; ``family[i]`` is the end of chunk i."""
+
+    name: str
+
+    def __getitem__(self, at: Index) -> Expr:
+        return Cut(self.name, at)
+
+
+def cuts(name: str) -> Cuts:
+    """A family of cuts 0 = b_0 <= b_1 <= b_2 <= ...: chunks of any sizes, empty ones among them."""
+    return Cuts(name)
+
+
 @cache
 def same(a: Expr, b: Expr) -> bool:
     """Whether two index expressions are equal as polynomials."""

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import pairwise, permutations, product
 from typing import Any
 
-from .affine import Affine, Guards, affine, feasible, forced, implied, irredundant, name, relevant, write
+from .affine import Affine, Guards, NotAffine, Place, affine, feasible, forced, implied, irredundant, name, relevant, write
 from .algebra import (
     ONE,
     Atom,
@@ -47,6 +47,7 @@ def canonical(p: Poly, context: Guards, *, join: bool = True) -> Poly:
         if steps > 200_000:
             raise TooLarge("the normal form grew past 200000 monomials")
         m, c = work.pop()
+        _places_stand_free(m, m.binders)
         nxt = _simplify(m, context, join)
         if nxt is None:
             for n, d in _settle(m, context):
@@ -62,11 +63,20 @@ def canonical(p: Poly, context: Guards, *, join: bool = True) -> Poly:
     return list(result.monos) if result else []
 
 
+def _places_stand_free(m: Mono, bound: tuple[str, ...]) -> None:
+    """An index is solved for, shifted and counted as if no cut moved with it: so none may."""
+    moving = m.placed.intersection(bound)
+    if moving:
+        raise NotAffine(f"a bound index stands in the place of a cut: {m.key}")
+
+
 def normal(p: Poly, context: Guards = frozenset(), bound: tuple[str, ...] = ()) -> Normal:
     """The canonical polynomial as a value, under bound names that are made canonical too."""
     q = canonical(p, context)
     if not bound:
         return Normal(tuple(q))
+    for x, _ in q:
+        _places_stand_free(x, bound)
     h = max((m.height for m, _ in q), default=0) + 1
     names = tuple(f"#{h}.{i}" for i in range(len(bound)))
     m = {b: name(n) for b, n in zip(bound, names, strict=True)}
@@ -100,8 +110,9 @@ def _simplify(m: Mono, context: Guards, join: bool) -> Poly | None:
 def _pinned(m: Mono, guards: Guards, facts: Guards) -> Mono | None:
     """Where guards make two free indices equal, the body speaks of one of them only."""
     for g in sorted(guards):
-        free = sorted(s for s, c in g.terms if abs(c) == 1 and s not in m.binders and s in m.body_names)
-        if len(g.names & set(m.binders)) or not free or free[-1] != max(g.names) or not implied(facts, -g):
+        symbols = {s: c for s, c in g.terms if not isinstance(s, Place)}
+        free = sorted(s for s, c in symbols.items() if abs(c) == 1 and s not in m.binders and s in m.body_names)
+        if len(g.names & set(m.binders)) or not free or free[-1] != max(symbols) or free[-1] in g.placed or not implied(facts, -g):
             continue
         v = free[-1]
         value = name(v) - g.scale(g.coefficient(v))
@@ -176,7 +187,7 @@ def _close_powers(m: Mono, _: Guards) -> Poly | None:
                 return rebound(m, out)
         if a.kind == "num" and e.is_const:
             return rebound(m, [(rest, Fraction(a.data) ** e.const)])
-        if a.kind == "ind" and a.index[0] != name(next(iter(a.index[0].names), "")) and e.is_const and e.const > 0:
+        if a.kind == "ind" and not a.index[0].is_name and e.is_const and e.const > 0:
             out = [(rest, ONE)]
             for _k in range(e.const):
                 out = times(out, number(a.index[0]))
@@ -201,7 +212,7 @@ def _close_exponents(m: Mono, facts: Guards) -> Poly | None:
 def _composite(n: Normal) -> bool:
     """Whether some power of an index value, not of a bare index, stands in a polynomial."""
     powers = [(a, e) for m, _ in n.monos for a, e in m.scalars if a.kind == "ind" and e.is_const and e.const > 0]
-    return any(a.index[0] != name(next(iter(a.index[0].names), "")) for a, _ in powers)
+    return any(not a.index[0].is_name for a, _ in powers)
 
 
 def _words(m: Mono) -> list[tuple[int, tuple[Atom, ...]]]:

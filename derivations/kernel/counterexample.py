@@ -49,10 +49,20 @@ def refuted_by(statement: Statement, sizes: Mapping[str, int], values: Mapping[K
 def _look(statement: Statement, p: Point) -> str:
     if not p.holds(statement.where):
         return "the point is outside the index conditions"
+    for family in statement.cuts:
+        if not _ordered(family, p.table.sizes):
+            return f"the cuts {family.name} are not in order at this point"
     for a in statement.assumptions:
         if not _decided(_assumed(a.formula, p), f"the assumption {a.name}"):
             return f"the assumption {a.name} does not hold at this point"
     return "the conclusion holds at this point" if _decided(truth(statement.conclusion, p), "the conclusion") else ""
+
+
+def _ordered(family: tm.Cuts, sizes: Mapping[str, int]) -> bool:
+    """Whether the cuts on record are the first ones of some family: 0 <= b_1 <= ... <= b_n."""
+    count = sum(name.startswith(f"{family.name}[") for name in sizes)
+    values = [0, *[sizes.get(str(family[n]), -1) for n in range(1, count + 1)]]
+    return values == sorted(values)
 
 
 def _decided(found: Truth, what: str) -> bool:

@@ -3,7 +3,7 @@
 The string is JSON of nested lists, written here and nowhere taken from SymPy's printers. Factors and summands
 stand as written. A bound index or variable is the number of binders around its own, so renaming it changes
 nothing; a free one is its name. The label of a named term is no part of what is said. An index expression is the
-sorted list of its monomials and coefficients.
+sorted list of its monomials and coefficients; a cut is its family and its place.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from sympy import Basic, Expr, Poly, PolynomialError, Rational, Symbol, Tuple
+from sympy import Basic, Dummy, Expr, Poly, PolynomialError, Rational, Symbol, Tuple
 from sympy.core.symbol import Str
 from sympy.logic.boolalg import BooleanAtom
 
 from .formulas import Formula, Statement, plain
-from .terms import Cond, Term, Var, index, unnamed
+from .terms import Cond, Cut, Term, Var, index, unnamed
 
 Bound = Mapping[Basic, int]
 
@@ -81,22 +81,28 @@ def _binder(x: Basic, bound: Bound) -> Any:
     return "index"
 
 
-def _symbol(x: Symbol, bound: Bound) -> str | int:
-    if x != index(x.name):
+def _symbol(x: Basic, bound: Bound) -> Any:
+    if isinstance(x, Cut):
+        return ["Cut", x.name, _polynomial(x.at, bound)]
+    if not isinstance(x, Symbol) or x != index(x.name):
         raise TypeError(f"the symbol {x} is not made by index(): its name does not say what it is")
     return bound.get(x, x.name)
 
 
 def _polynomial(e: Expr, bound: Bound) -> list[Any]:
-    symbols = sorted(e.free_symbols, key=str)
+    # a cut is an unknown of its own, whatever stands in it
+    cuts = {c: Dummy() for c in e.atoms(Cut)}
+    flat = e.xreplace(cuts)
+    unknowns = {x: x for x in flat.free_symbols - set(cuts.values())} | cuts
+    symbols = sorted(unknowns, key=str)
     try:
-        terms = Poly(e, *symbols).as_dict() if symbols else {(): e}
+        terms = Poly(flat, *[unknowns[x] for x in symbols]).as_dict() if symbols else {(): e}
     except PolynomialError:
         raise TypeError(f"the index expression {e} is no polynomial") from None
     return sorted((_monomial(symbols, powers, c, bound) for powers, c in terms.items()), key=_json)
 
 
-def _monomial(symbols: list[Symbol], powers: tuple[int, ...], coefficient: Expr, bound: Bound) -> list[Any]:
+def _monomial(symbols: list[Basic], powers: tuple[int, ...], coefficient: Expr, bound: Bound) -> list[Any]:
     if not isinstance(coefficient, Rational):
         raise TypeError(f"the coefficient {coefficient} of an index expression is not rational")
     factors = [[_symbol(x, bound), int(n)] for x, n in zip(symbols, powers, strict=True) if n]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 from sympy import Basic, Symbol, Tuple
 
-from .terms import Cond, Index, Inverse, Like, Num, ShapeError, Sum, Term, Var, lift, same, unnamed
+from .terms import Cond, Cut, Cuts, Index, Inverse, Like, Num, ShapeError, Sum, Term, Var, lift, same, unnamed, walk
 
 
 class Formula(Basic):
@@ -129,12 +129,18 @@ class Assumption:
 class Statement:
     """For all indices in their ranges and all values of the atoms: the assumptions imply the conclusion.
 
-    ``where`` holds the conditions on the free indices, as ``le(0, t) & le(t, T)``; sizes are >= 0.
+    ``where`` holds the conditions on the free indices, as ``le(0, t) & le(t, T)``; sizes are >= 0, and cuts ordered.
     """
 
     conclusion: Formula
     where: Cond = field(default_factory=Cond)
     assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def cuts(self) -> tuple[Cuts, ...]:
+        """The families of cuts that it speaks of, by name."""
+        parts = (self.conclusion, self.where, *[a.formula for a in self.assumptions])
+        return tuple(map(Cuts, sorted({n.name for p in parts for n in walk(p) if isinstance(n, Cut)})))
 
 
 def plain(statement: Statement) -> Statement:

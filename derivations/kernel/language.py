@@ -16,7 +16,7 @@ from .proof import Unproved
 
 RESERVED = frozenset("#$\u0307")  # bound names of the normal form, and the dot of a derivative
 NODES = frozenset(
-    v for m in (tm, fm) for v in vars(m).values() if isinstance(v, type) and issubclass(v, (tm.Term, tm.Cond, fm.Formula))
+    v for m in (tm, fm) for v in vars(m).values() if isinstance(v, type) and issubclass(v, (tm.Term, tm.Cond, tm.Cut, fm.Formula))
 )
 PLAIN = re.compile(r"[^\s*+;,|()<>\[\]{}]+")  # names of indices are written into expressions
 SUPPOSED = re.compile(r"negation|premise( \d+)?|part \d+|induction hypothesis")  # names of what a proof supposes or has shown
@@ -38,10 +38,12 @@ def _node(node: Basic) -> None:
         raise Unproved(f"{node} is not as its constructor makes it")
     if isinstance(node, Symbol) and (node != Symbol(node.name, integer=True) or not PLAIN.fullmatch(node.name)):
         raise Unproved(f"{node} is no index: those are integer symbols with a plain name")
-    if isinstance(node, (Symbol, tm.Var, tm.Rec, tm.Apply)) and RESERVED & set(node.name):
+    if isinstance(node, tm.Cut) and not PLAIN.fullmatch(node.name):
+        raise Unproved(f"{node} is no cut: their families have plain names")
+    if isinstance(node, (Symbol, tm.Cut, tm.Var, tm.Rec, tm.Apply)) and RESERVED & set(node.name):
         raise Unproved(f"the name {node.name} is reserved: names contain none of {sorted(RESERVED)}")
     binders = [] if isinstance(node, tm.Rec) else [node.args[b] for b in getattr(node, "binds", {})]
-    named = [node] if isinstance(node, (tm.Rec, tm.Apply)) or (isinstance(node, tm.Var) and node.indices) else []
+    named = [node] if isinstance(node, (tm.Rec, tm.Apply, tm.Cut)) or (isinstance(node, tm.Var) and node.indices) else []
     if any(tm.PRIME in x.name for x in [*binders, *named]):  # type: ignore[attr-defined]
         raise Unproved(f"the mark {tm.PRIME} is reserved for what a recursion binds: {node}")
 

@@ -79,6 +79,8 @@ class Point:
                 if str(e) in self.table.sizes:
                     return Fraction(self.table.sizes[str(e)])
                 raise NoValue(f"the index {e} has no value")
+            case tm.Cut():
+                return Fraction(self.cut(e))
             case Add():
                 return sum((self._rational(a) for a in e.args), Fraction(0))
             case Mul():
@@ -86,6 +88,15 @@ class Point:
             case Pow() if isinstance(e.exp, Integer) and e.exp >= 0:
                 return self._rational(e.base) ** int(e.exp)
         raise NoValue(f"the index expression {e} is not read")
+
+    def cut(self, e: tm.Cut) -> int:
+        """The value on record of a cut, under the name of its place. Raises NoValue where there is none."""
+        found = tm.Cut(e.name, self.integer(e.at))
+        if found == 0:
+            return 0
+        if str(found) not in self.table.sizes:
+            raise NoValue(f"the cut {found} has no value")
+        return self.table.sizes[str(found)]
 
     def size(self, e: Basic) -> int:
         """A size; that of an empty range is 0. Raises NoValue for a negative symbol."""

@@ -60,6 +60,7 @@ from .terms import (
     Block,
     Cond,
     Conj,
+    Cuts,
     Deriv,
     Diag,
     Entry,
@@ -95,7 +96,7 @@ from .terms import (
     walk,
 )
 
-Printable: TypeAlias = Term | Cond | Formula | Statement | Assumption | Expr
+Printable: TypeAlias = Term | Cond | Cuts | Formula | Statement | Assumption | Expr
 
 
 def text(x: Printable, names: Names | None = None) -> str:
@@ -214,6 +215,11 @@ def _cond(c: Cond, s: Style) -> Out:
         out += s.templates[relation] + spell_index(right, s)[0]
         last = right
     return out or s.templates["True"], RELATION
+
+
+@_show.register
+def _cuts(x: Cuts, s: Style) -> Out:
+    return s.fill("Cuts", a=spell_name(x.name, s)), RELATION
 
 
 # sums and products
@@ -488,6 +494,7 @@ def _assumption(x: Assumption, s: Style) -> Out:
 
 @_show.register
 def _statement(x: Statement, s: Style) -> Out:
-    where = [s.fill("For", a=_at(x.where, FREE, s))] if x.where.args else []
+    conditions = [*x.cuts, *([x.where] if x.where.args else [])]
+    where = [s.fill("For", a=", ".join(_at(c, FREE, s) for c in conditions))] if conditions else []
     lines = [_at(x.conclusion, FREE, s), *where, *[_at(a, FREE, s) for a in x.assumptions]]
     return s.line.join(lines), FREE

@@ -130,7 +130,7 @@ def _run(goal: Goal, script: sc.Script) -> None:
     methods[type(script)](kept, script)
 
 
-STILL = (sc.Direct, sc.Chain, sc.Each, sc.Both, sc.Suppose, sc.Sign, sc.Contradiction, sc.Exists)
+STILL = (sc.Direct, sc.Chain, sc.Rowwise, sc.Each, sc.Both, sc.Suppose, sc.ForEach, sc.Sign, sc.Contradiction, sc.Exists)
 
 
 def _induction(goal: Goal, script: sc.Induction) -> None:
@@ -197,12 +197,17 @@ def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
     if not tm.same(first, spans[-1][0]):
         raise Unproved(f"the two sides of {text(e)} number their rows differently")
     i = script.i
-    spoken = tm.free(goal.formula).union(*[tm.free(a.formula) for a in goal.assumptions])
-    if i in spoken or any(i.name in g.names for g in goal.facts):
+    if i in tm.free(goal.formula) or _spoken(goal, i):
         raise Unproved(f"the generic row {i} is not generic: it occurs in the goal")
     lo, hi = span
     rows = replace(goal, formula=Equation(tm.Row(e.lhs, i), tm.Row(e.rhs, i)), title=f"row {i}")
     _run(rows.under(frozenset({read(i - lo), read(hi - i)})), script.script)
+
+
+def _spoken(goal: Goal, i: Symbol) -> bool:
+    """Whether anything that is known speaks of an index."""
+    known = (*[a.formula for a in goal.assumptions], *goal.shown)
+    return any(i.name in g.names for g in goal.facts) or any(i in tm.free(f) for f in known)
 
 
 def _blockwise(goal: Goal, script: sc.Blockwise) -> None:
@@ -271,8 +276,7 @@ def _for_each(goal: Goal, script: sc.ForEach) -> None:
     if not isinstance(goal.formula, ForAll):
         raise Unproved(f"ForEach proves a quantified formula, not {text(goal.formula)}")
     body, i, lo, hi = cast("tuple[Formula, Symbol, Expr, tm.Tuple]", goal.formula.args)
-    taken = any(i.name in g.names for g in goal.facts) or any(i in tm.free(a.formula) for a in goal.assumptions)
-    if taken:
+    if _spoken(goal, i):
         raise Unproved(f"the quantified index {i} is already in use")
     guards = {read(i - lo)} | ({read(cast(Expr, hi.args[0]) - i)} if hi.args else set())
     _run(replace(goal, formula=body).under(frozenset(guards)), script.script)

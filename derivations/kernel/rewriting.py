@@ -174,7 +174,7 @@ def _collect(pattern: Atom, a: Atom, found: Binding, params: frozenset[str]) -> 
 
 def _solve(e: Affine, given: Affine, found: Binding, params: frozenset[str]) -> None:
     open_names = sorted((e.names & params) - found.keys())
-    if len(open_names) == 1 and abs(c := e.coefficient(open_names[0])) == 1:
+    if len(open_names) == 1 and abs(c := e.coefficient(open_names[0])) == 1 and open_names[0] not in e.placed:
         rest = (e - name(open_names[0]).scale(c)).subs(found)
         found[open_names[0]] = (given - rest).scale(c)
 

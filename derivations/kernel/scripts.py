@@ -40,7 +40,8 @@ class Lemma:
     """The statement of another claim.
 
     ``at`` fixes its indices, ``families`` puts terms for its families: ``{"A": ((t,), term)}``; ``part`` picks a
-    conjunct. Its conditions on indices are checked where it is used, its assumptions must be assumptions here.
+    conjunct. Its conditions on indices are checked where it is used, its assumptions must be assumptions here;
+    ``given`` are assumptions here that hold for all values of their first indices, at some of these.
     """
 
     claim: str
@@ -48,6 +49,7 @@ class Lemma:
     at: Mapping[Symbol, Any] = field(default_factory=dict)
     families: Mapping[str, tuple[tuple[Symbol, ...], Term]] = field(default_factory=dict)
     reverse: bool = False
+    given: tuple[Given, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import sympy
 from sympy import Expr, Rational, Symbol
 
 from .naming import Names
+from .terms import Cut
 
 Out: TypeAlias = tuple[str, int]
 
@@ -125,6 +126,7 @@ _SPELLINGS: Mapping[str, tuple[str, str]] = {
     "Iff": ("$a ⟺ $b", r"$a \iff $b"),
     "ForAll": ("∀ $i ∈ $lo..$hi: $a", r"\forall $i \in \{$lo,\dots,$hi\}:\ $a"),
     "ForAllFrom": ("∀ $i ≥ $lo: $a", r"\forall $i \ge $lo:\ $a"),
+    "Cuts": ("0 = ${a}_0 ≤ ${a}_1 ≤ …", r"0 = ${a}_0 \le ${a}_1 \le \dots"),
     "For": ("for $a", r"\text{for } $a"),
     "Assuming": ("assuming $n: $a", r"\text{assuming $n: } $a"),
 }
@@ -218,7 +220,7 @@ def spell_index(e: Expr, s: Style) -> Out:
         return out, SUM
     if m == 1:
         return out, spell_rational(coefficient, s)[1]
-    return out, (ATOM if isinstance(e, Symbol) else PRODUCT)
+    return out, (ATOM if isinstance(e, (Symbol, Cut)) else PRODUCT)
 
 
 def _monomial(coefficient: Rational, m: Expr, s: Style) -> str:
@@ -231,7 +233,10 @@ def _monomial(coefficient: Rational, m: Expr, s: Style) -> str:
 
 def _atom(f: Expr, s: Style) -> str:
     base, exponent = f.as_base_exp()
-    out = spell_name(base.name, s) if isinstance(base, Symbol) else s.fill("Word", a=str(base))
+    if isinstance(base, Cut):
+        out = s.fill("Indexed", a=spell_name(base.name, s), i=s.script(spell_index(base.at, s)[0]))
+    else:
+        out = spell_name(base.name, s) if isinstance(base, Symbol) else s.fill("Word", a=str(base))
     return out if exponent == 1 else s.fill("Power", a=out, n=s.script(spell_index(exponent, s)[0]))
 
 

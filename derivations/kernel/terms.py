@@ -9,7 +9,8 @@ Conventions that every engine follows:
 * a sum or an ordered product over ``lo..hi`` with ``hi < lo`` is empty: the zero matrix, the identity;
 * ``x**0`` is the identity, also at ``x = 0``;
 * ``Where`` evaluates only the branch that its condition selects;
-* rows and entries are numbered from 1, those of a ``Stack`` by its own index.
+* rows and entries are numbered from 1, those of a ``Stack`` by its own index;
+* cuts are integers 0 = b_0 <= b_1 <= ..., index expressions like any other.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from .base import (
     Add,
     BoundError,
     Conj,
+    Cut,
+    Cuts,
     Eye,
     Family,
     Ind,
@@ -46,6 +49,7 @@ from .base import (
     Transpose,
     Var,
     Zero,
+    cuts,
     free,
     fresh,
     index,
@@ -507,6 +511,8 @@ __all__ = [
     "BoundError",
     "Cond",
     "Conj",
+    "Cut",
+    "Cuts",
     "Deriv",
     "Diag",
     "Entry",
@@ -544,6 +550,7 @@ __all__ = [
     "Var",
     "Where",
     "Zero",
+    "cuts",
     "entries",
     "equal",
     "free",
