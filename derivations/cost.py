@@ -6,8 +6,9 @@ Costs are terms in the sizes and indices, so that statements about them are prov
   one multiplication an entry; scalar factors are multiplied first, then the matrix is scaled once;
 * a sum of n terms takes n-1 additions an entry, dividing by a scalar one division an entry;
 * a sign is part of the addition that it belongs to; to choose, transpose, store or look up is free;
-* nothing is computed twice: a subterm counts once for each value of the indices that it depends on, wherever it stands
-  (ranges are compared as they are written);
+* nothing is computed twice: a subterm counts once for each value of the indices that it, the conditions above it, and the
+  ranges of those depend on, wherever it stands; ranges are compared as they are written, so that a member which two
+  different ranges reach counts twice;
 * atoms and the members of recursions are given; a function that is not interpreted costs one call.
 """
 
@@ -191,16 +192,15 @@ def _own_product(x: tm.Mul) -> list[tuple[str, Term]]:
     out: list[tuple[str, Term]] = []
     scalars = [f for f in _factors(x) if f.is_scalar_term]
     values, chains = [Num(1) for f in scalars if not isinstance(f, tm.Inverse)], groups(x)
-    for first, *rest in chains:
-        left = first
+    for left, *rest in chains:
         for f in rest:
+            diagonal = isinstance(left, tm.Diag) or isinstance(f, tm.Diag)
             left = tm.Mul(left, f)
             size = _entries(left.rows, left.cols)
-            if isinstance(f, tm.Diag) or isinstance(first, tm.Diag):
+            if diagonal:
                 out.append((MULTIPLICATIONS, size))
             else:
                 out += [(MULTIPLICATIONS, _product(size, _size(f.rows))), (ADDITIONS, _product(size, _one_less(f.rows)))]
-            first = f
         values.append(_entries(left.rows, left.cols))
     size = _entries(x.rows, x.cols)
     # the scalars among themselves, then the one matrix by their product
@@ -248,8 +248,12 @@ def _depth(x: Term, known: Mapping[Term, Term]) -> Term:
         return reduce(_larger, [_depth(a, known) for a in x.arguments], Num(0))
     if isinstance(x, tm.Add):
         first, *rest = [_depth(cast(Term, a), known) for a in x.args]
-        return reduce(lambda d, e: _larger(d, e) + 1, rest, first)
+        return reduce(lambda d, e: _one_more(_larger(d, e)), rest, first)
     raise Uncounted(f"no depth is counted for {type(x).__name__}: {x}")
+
+
+def _one_more(d: Term) -> Term:
+    return Num(d.value + 1) if isinstance(d, Num) else d + 1
 
 
 def _larger(a: Term, b: Term) -> Term:
