@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ SPLIT = 8
 Each lo is at most 2⁻¹¹ of its operand and kept to 11 bits, which costs 2 units an operand; lo lo, 2 units, is left
 out; and the three products make two sums.
 """
+EXPONENTIAL = 2
+"""Units in the last place of an exponential, its argument being right."""
 OPERANDS = 2
 """Operands of a 16-bit form that are rounded to 16 bits again on the way to an output.
 
@@ -41,6 +44,13 @@ parts of its output before they are added.
 def gamma(count: float, unit: float) -> float:
     """γ_N(u); infinite where N u >= 1 and the analysis says nothing."""
     return count * unit / (1 - count * unit) if count * unit < 1 else np.inf
+
+
+def strength(decay: Array) -> Array:
+    """|log γ|, and 0 at γ = 0: what an error of one unit of the log of γ costs γ, which is at most γ |log γ| <= 1/e below 1."""
+    size = np.abs(decay)
+    found: Array = np.abs(np.log(np.where(size > 0, size, 1)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -66,12 +76,46 @@ def additive(q: Array, writes: Array, start: Array, precision: Precision) -> Bou
     state. A read-out adds the scale and its product with the query or the output (2), a product (`SPLIT`), K - 1 sums
     and the sum of what comes from the chunk and from the state (1), and one rounding where the output is stored.
     """
-    steps, width = q.shape
     total = np.concatenate([np.abs(start)[None], writes]).cumsum(0)
+    return _summed(q, total, np.zeros_like(total), precision)
+
+
+def fading(q: Array, writes: Array, states: Array, decays: tuple[Array, ...], precision: Precision) -> Bounds:
+    """Bounds for S_t = D_t ⊙ S_{t-1} + W_t, o_t = S_tᵀ q_t with D = e^g >= 0, in any order of summation.
+
+    D is the product of ``decays``, each of which broadcasts to (T, K, V). No term changes its sign, so absolute values
+    cost nothing: M_t = D_t ⊙ M_{t-1} + |W_t|.
+    ``states`` (T + 1, K, V) are the true ones.
+
+    Beside the sums of `additive`, a term is multiplied by e^s, s being the sum of its own range of logs and of nothing
+    else. One token or chunk after the other, that is an exponential (`EXPONENTIAL`) and a product a factor and token,
+    on the true state; otherwise two of them, where the range meets the ends of a chunk, and one a level of a tree, on
+    M. And s itself is rounded t times at most, and for the base of the exponential (3), which costs t + 3 units of
+    Σ|g| over the range. Where e^s is too small to be held, what it multiplies may be lost.
+    """
+    size = np.broadcast_to(reduce(np.multiply, decays), writes.shape)
+    loss = size * sum(strength(d) for d in decays)
+    total, aged, turned = np.zeros((3, *states.shape))
+    total[0] = np.abs(states[0])
+    for t in range(1, len(total)):
+        kept = size[t - 1]
+        aged[t] = kept * (aged[t - 1] + np.abs(states[t - 1]))
+        turned[t] = kept * turned[t - 1] + loss[t - 1] * total[t - 1]
+        total[t] = kept * total[t - 1] + writes[t - 1]
+    grow = np.arange(len(total))[:, None, None]
+    whole = np.concatenate([total[:1], writes]).cumsum(0)
+    fades = len(decays) * (EXPONENTIAL + 1) * (aged + (2 + np.log2(grow + 1)) * total)
+    more = precision.unit * (fades + (grow + 3) * turned) + precision.tiny * (grow + 1) * whole
+    return _summed(q, total, more, precision)
+
+
+def _summed(q: Array, total: Array, more: Array, precision: Precision) -> Bounds:
+    """The bounds of `additive` where the absolute values of all terms sum to ``total``, and each state may be ``more`` off."""
+    steps, width = q.shape
     grow = np.arange(steps + 1)[:, None, None]
-    states = _gammas(grow + 1 + SPLIT, precision.unit) * total
+    states = _gammas(grow + 1 + SPLIT, precision.unit) * total + more
     read = np.einsum("tk,tkv->tv", np.abs(q), total[1:])
-    output = _gammas(grow[1:, :, 0] + width + 4 + 2 * SPLIT, precision.unit) * read
+    output = _gammas(grow[1:, :, 0] + width + 4 + 2 * SPLIT, precision.unit) * read + np.einsum("tk,tkv->tv", np.abs(q), more[1:])
     states = states * SECOND_ORDER + precision.tiny * (grow + 1)
     return Bounds(output * SECOND_ORDER + width * precision.tiny, states, read)
 

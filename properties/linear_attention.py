@@ -22,4 +22,4 @@ def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: 
     return additive(head["q"], writes, head["start"], precision)
 
 
-OPERATORS = (memory_operator(DECLARATION, bound, majorant=lambda head: head),)
+OPERATORS = (memory_operator(DECLARATION, bound, neutral=(("k",), ("v",))),)

@@ -2,43 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from . import oracle, strategies
-from .bounds import EXACT, Bounds, gamma, stored
-from .operator import Input, Instance, Operator, Reference
+from .bounds import EXACT, OPERANDS, Bounds, gamma, stored, strength
+from .gates import FLOATS, RATIONALS, Field, unit, unit_change
+from .operator import Input, Instance, Operator, Reduction, Reference
 from .strategies import LARGE, SMALL, Case, normal
-from .tensors import Precision, precision, rounded
+from .tensors import precision, rounded
 
 if TYPE_CHECKING:
     from isoform.derivations.kernel.formulas import Declaration
 
 Array = np.ndarray[Any, Any]
 Head = Mapping[str, Array]
-HeadBound = Callable[[Head, Array, Precision, int], Bounds]
+HeadBound = Callable[..., Bounds]
+Enter = Callable[[Head, Field], Head]
 
 QKV = (Input("q", "b t h k"), Input("k", "b t h k"), Input("v", "b t hv v"))
 KEYS = ("duplicate-keys", "orthonormal-keys", "constant", "zero", "dyadic")
 CAPABILITIES = frozenset({"dyadic", "long", "causal", "state", "packing", "groups", "gradient", "sequence", "quarantine", "edges", "batch"})
+NORM = "use_qk_l2norm_in_kernel"
+TURN = 2.0**-10
+"""A relative error of the logs of decays, in place of an infinitely small one."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An operator of this family: its declaration and what is its own.
+
+    ``bound`` bounds one head, given its inputs (queries scaled, with ``start``), true states, a precision and the chunk
+    size. ``majorant`` makes of a head's inputs those on which the declaration computes the sum of the absolute values of
+    all its terms. ``enter`` makes of a head's arguments, in a field, the inputs of the declaration, of which ``decays``
+    are exponentials; ``index`` among the arguments is the number of the query head.
+    """
+
+    declaration: Declaration
+    bound: HeadBound
+    majorant: Callable[[Head], Head] = lambda head: head
+    gates: tuple[Input, ...] = ()
+    draw_gates: Callable[[Case, dict[str, Array]], dict[str, Array]] = lambda case, inputs: inputs
+    flags: tuple[tuple[str, ...], ...] = ()
+    enter: Enter = lambda head, field: head
+    decays: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The arguments of the call that are tensors."""
+        return (*QKV, *self.gates)
+
+    def declared(self, x: Instance, head: Head, field: Field) -> dict[str, Array]:
+        """The inputs of the declaration: queries and keys normed if asked for, queries scaled, gates as numbers."""
+        q, k = (field.of(head[n]) for n in "qk")
+        if x.options.get(NORM):
+            q, k = unit(q, field), unit(k, field)
+        found = self.enter({**head, "q": q * field.of(scale_of(x)), "k": k}, field)
+        return {n: found[n] for n in self.declaration.inputs}
 
 
 def memory_operator(
     declaration: Declaration,
     bound: HeadBound,
-    majorant: Callable[[Head], Head],
-    gates: tuple[Input, ...] = (),
-    draw_gates: Callable[[Case, dict[str, Array]], dict[str, Array]] = lambda case, inputs: inputs,
-    flags: tuple[tuple[str, ...], ...] = (),
+    *,
+    capabilities: Iterable[str] = (),
+    needed: Mapping[str, str] | None = None,
+    reductions: tuple[Reduction, ...] = (),
+    neutral: tuple[tuple[str, ...], ...] = (),
+    **own: Any,
 ) -> Operator:
-    """The operator of a declaration with inputs q, k, v and gates (b t hv …).
-
-    ``bound`` bounds one head, given its inputs (queries scaled), true states, a precision and the chunk size.
-    ``majorant`` makes of a head's inputs those on which the declaration computes the sum of the absolute values of all its terms.
-    """
+    """The operator of a declaration with inputs q, k, v and gates; ``own`` are the other fields of `Memory`."""
+    family = Memory(declaration, bound, **own)
     shape = strategies.sizes(
         b=st.integers(1, 2),
         t=strategies.lengths,
@@ -48,25 +87,22 @@ def memory_operator(
         v=st.integers(1, 5),
         chunk=strategies.chunks,
     )
-    structure = strategies.flags(("start",), KEYS, strategies.SCALINGS, *flags)
-
-    def refer(x: Instance) -> Reference:
-        return _refer(declaration, bound, x)
-
-    def derive(x: Instance, toward: Mapping[str, Array], push: Array | None, weights: Array, final: Array) -> tuple[float, float]:
-        return _derive(declaration, majorant, x, toward, push, weights, final)
+    structure = strategies.flags(("start",), KEYS, strategies.SCALINGS, *family.flags)
 
     return Operator(
         name=declaration.operator,
         declaration=declaration,
-        inputs=(*QKV, *gates),
+        inputs=family.inputs,
         state_axes="b hv k v",
-        capabilities=CAPABILITIES,
+        capabilities=CAPABILITIES | {"memory", *capabilities},
         cases=strategies.cases(declaration.operator, shape, structure),
-        corners=lambda: tuple(_corners(declaration.operator, flags)),
-        draw=lambda case: _draw(case, draw_gates),
-        refer=refer,
-        derive=derive,
+        corners=lambda: tuple(_corners(declaration.operator, family.flags)),
+        draw=lambda case: _draw(case, family.draw_gates),
+        refer=lambda x: _refer(family, x),
+        derive=lambda x, *toward: _derive(family, x, *toward),
+        needed=needed or {},
+        reductions=reductions,
+        neutral=neutral,
     )
 
 
@@ -102,14 +138,17 @@ def _draw(case: Case, draw_gates: Callable[[Case, dict[str, Array]], dict[str, A
         inputs["v"] *= case.rng(3).integers(0, 2, (b, t, hv, 1))
     inputs = draw_gates(case, inputs)
     options: dict[str, Any] = {"chunk_size": case.size("chunk"), **strategies.scaling(case)}
+    options |= {NORM: True} if case.has("normed") and not case.has("dyadic") else {}
     return Instance(inputs, normal(case, 4, b, hv, k, v) if case.has("start") else None, options, case.dtype)
 
 
 def keys(case: Case, b: int, t: int, h: int, k: int) -> Array:
-    """Keys of the case's structure: independent, each one twice in a row, orthonormal (cyclically), or all equal."""
+    """Keys of the case's structure: independent, each one twice in a row, orthonormal (cyclically, or once, then 0), or all equal."""
     drawn = normal(case, 1, b, t, h, k)
     if case.has("duplicate-keys"):
         return np.repeat(drawn[:, ::2], 2, axis=1)[:, :t]
+    if case.has("few-keys"):
+        return np.broadcast_to(np.eye(t, k)[None, :, None], (b, t, h, k)).copy()
     if case.has("orthonormal-keys"):
         return np.broadcast_to(np.eye(k)[np.arange(t) % k][None, :, None], (b, t, h, k)).copy()
     if case.has("constant"):
@@ -123,8 +162,8 @@ def scale_of(x: Instance) -> float:
     return float(x.inputs["q"].shape[-1] ** -0.5 if given is None else given)
 
 
-def heads(x: Instance) -> Iterator[tuple[tuple[int, int], dict[str, Array], Array]]:
-    """Every (batch, value head) with its inputs time first, queries scaled, and its start (K, V).
+def heads(x: Instance, inputs: tuple[Input, ...]) -> Iterator[tuple[tuple[int, int], dict[str, Array], Array]]:
+    """Every (batch, value head) with its arguments time first, the number of its query head, and its start (K, V).
 
     Value head i reads query and key head i // (HV / H).
     """
@@ -133,52 +172,80 @@ def heads(x: Instance) -> Iterator[tuple[tuple[int, int], dict[str, Array], Arra
     groups = hv // h if h else 1
     for n in range(b):
         for i in range(hv):
-            few = {m: x.inputs[m][n, :, i // groups] for m in ("q", "k")}
-            many = {m: a[n, :, i] for m, a in x.inputs.items() if m not in few}
-            start = np.zeros((k, v)) if x.state is None else x.state[n, i]
-            yield (n, i), {**few, **many, "q": few["q"] * scale_of(x)}, start
+            place = {"b": n, "h": i // groups, "hv": i}
+            at = {m.name: tuple(place.get(axis, slice(None)) for axis in m.axes.split()) for m in inputs}
+            head = {m: a[at[m]] for m, a in x.inputs.items()}
+            yield (n, i), {**head, "index": np.array(i // groups)}, np.zeros((k, v)) if x.state is None else x.state[n, i]
 
 
-def _refer(declaration: Declaration, bound: HeadBound, x: Instance) -> Reference:
+def plain(x: Instance) -> Instance:
+    """Queries, keys and values alone."""
+    return replace(x, inputs={n: x.inputs[n] for n in "qkv"})
+
+
+def token_by_token(x: Instance) -> Instance:
+    """Every token as a sequence of its own, without a state: (B T, 1, …)."""
+    return replace(x, inputs={n: a.reshape(-1, 1, *a.shape[2:]) for n, a in x.inputs.items()}, state=None)
+
+
+def _refer(family: Memory, x: Instance) -> Reference:
     b, t = x.inputs["q"].shape[:2]
     hv, v = x.inputs["v"].shape[2:]
     k = x.inputs["q"].shape[3]
     p = precision(x.dtype)
-    span = x.options["chunk_size"]
+    normed = {"normed": k + 5} if x.options.get(NORM) else {}
     out, sharp, terms = np.zeros((3, b, t, hv, v))
     states, states_bound = np.zeros((2, b, t + 1, hv, k, v))
-    for (n, i), head, start in heads(x):
-        out[n, :, i], states[n, :, i] = oracle.memory(declaration, head, start)
-        found, own = (bound({**head, "start": start}, states[n, :, i], each, span) for each in (p, EXACT))
+    for (n, i), head, start in heads(x, family.inputs):
+        given = family.declared(x, head, FLOATS)
+        exactly = partial(family.declared, x, head, RATIONALS) if family.decays or x.options.get(NORM) else None
+        out[n, :, i], states[n, :, i] = oracle.memory(family.declaration, given, start, exactly)
+        around = {**given, "start": start}
+        found, own = (family.bound(around, states[n, :, i], each, x.options["chunk_size"], **normed) for each in (p, EXACT))
         sharp[n, :, i], terms[n, :, i] = found.output + own.output, found.terms
         states_bound[n, :, i] = found.states + own.states
     return Reference(out, stored(sharp, out, terms, p), sharp, states, states_bound)
 
 
 def _derive(
-    declaration: Declaration,
-    majorant: Callable[[Head], Head],
-    x: Instance,
-    toward: Mapping[str, Array],
-    push: Array | None,
-    weights: Array,
-    final: Array,
+    family: Memory, x: Instance, toward: Mapping[str, Array], push: Array | None, weights: Array, final: Array
 ) -> tuple[float, float]:
     """The derivative of Σ weights · o + Σ final · S_T in a direction, and its bound.
 
     The bound is γ_N of the same derivative of the sum of the absolute values of all terms: a backward pass evaluates
-    these terms with at most three times the forward roundings.
+    these terms with at most three times the forward roundings. A term has the logs of a range of gates in its exponent,
+    each rounded with the sum of the range: T + 3 units of the change that this makes, which is at most a difference
+    quotient, since the sum is convex in the decays. In 16 bits a term's operands and its gradient are rounded once more.
     """
     moves = Instance(toward, push, x.options, x.dtype)
-    value, size = 0.0, 0.0
-    for ((n, i), head, start), (_, move, shift) in zip(heads(x), heads(moves), strict=True):
+    value, size, turned = 0.0, 0.0, 0.0
+    for ((n, i), head, start), (_, move, shift) in zip(heads(x, family.inputs), heads(moves, family.inputs), strict=True):
+        at, along, change = _tangent(family, x, head, {m: move[m] for m in toward})
         w, f = weights[n, :, i], final[n, i]
-        d, e = oracle.slope(declaration, head, start, move, shift)
-        value += float((w * d).sum() + (f * e).sum())
-        above = majorant({m: np.abs(a) for m, a in head.items()})
-        along = majorant({m: np.abs(a) for m, a in move.items()})
-        d, e = oracle.slope(declaration, above, np.abs(start), along, np.abs(shift))
-        size += float((np.abs(w) * d).sum() + (np.abs(f) * e).sum())
+        value += _weighed(family, (at, start), (along, shift), w, f)
+        above, change = (family.majorant({m: np.abs(a) for m, a in given.items()}) for given in (at, change))
+        sizes = np.abs(start), np.abs(shift), np.abs(w), np.abs(f)
+        own = _weighed(family, (above, sizes[0]), (change, sizes[1]), *sizes[2:])
+        size += own
+        if family.decays:
+            above, change = ({m: a * (1 + TURN * strength(above[m]) * (m in family.decays)) for m, a in g.items()} for g in (above, change))
+            turned += (_weighed(family, (above, sizes[0]), (change, sizes[1]), *sizes[2:]) - own) / TURN
     steps, width = x.inputs["q"].shape[1], x.inputs["q"].shape[3]
     columns = x.inputs["v"].shape[3]
-    return value, gamma(3 * (steps + 1) * (width + columns + 6), precision(x.dtype).unit) * size
+    p = precision(x.dtype)
+    rounding = gamma(3 * (steps + 1) * (width + columns + 6), p.unit) * size + 3 * (steps + 3) * p.unit * turned
+    return value, rounding + p.out * (1 + OPERANDS) * size
+
+
+def _tangent(family: Memory, x: Instance, head: Head, move: Head) -> tuple[Head, Head, Head]:
+    """The declaration's inputs, their derivative in a direction of the arguments, and the size of all terms of that."""
+    moved = family.declared(x, {m: a + 1j * oracle.STEP * move[m] if m in move else a for m, a in head.items()}, FLOATS)
+    at, along = ({m: part(a) for m, a in moved.items()} for part in (np.real, lambda a: np.imag(a) / oracle.STEP))
+    terms = {m: unit_change(head[m], move[m]) * (abs(scale_of(x)) if m == "q" else 1.0) for m in "qk"} if x.options.get(NORM) else {}
+    return at, along, {**along, **terms}
+
+
+def _weighed(family: Memory, at: tuple[Head, Array], along: tuple[Head, Array], w: Array, f: Array) -> float:
+    """The derivative of Σ w · o + Σ f · S_T, at inputs and a start, along inputs and a start."""
+    outputs, state = oracle.slope(family.declaration, *at, *along)
+    return float((w * outputs).sum() + (f * state).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,10 @@ class Input:
         """The axes of an array that is given for this argument."""
         return next((a.split() for a in self.axes.split("|") if len(a.split()) == np.ndim(x)), [])
 
+    def other(self, x: Array) -> Array:
+        """Other values of this argument, within a domain of one sign."""
+        return x * (0.5 if self.domain.startswith("<= 0") else -0.5)
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -61,6 +65,20 @@ class Reference:
     sharp: Array
     states: Array | None = None
     states_bound: Array | None = None
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A special case in which an operator is another one: of inputs with these structure flags, ``becomes`` makes the other's.
+
+    ``single`` says that every token is a sequence of its own there.
+    """
+
+    says: str
+    flags: tuple[str, ...]
+    operator: str
+    becomes: Callable[[Instance], Instance]
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +125,9 @@ class Operator:
     ``capabilities`` are words that laws look for: "causal", "state", "packing", "groups", "gradient", …
     ``draw`` makes the arrays of a case, ``refer`` their truth and bounds, ``derive`` a directional derivative with its
     bound, ``independent`` the outputs by another library. ``state_argument`` and ``step_argument`` name the state in the
-    call of the forms and of the step; ``optional`` names options that are left out where a form does not have them.
+    call of the forms and of the step; ``optional`` names options that are left out where a form does not have them, and
+    ``needed`` the argument that a structure flag needs. ``reductions`` are special cases; ``neutral`` names, in each way
+    that there is, the inputs that are 0 at a token which changes nothing.
     """
 
     name: str
@@ -122,6 +142,9 @@ class Operator:
     derive: Callable[..., tuple[float, float]] | None = None
     independent: Callable[[Instance], Array] | None = None
     optional: tuple[str, ...] = ("chunk_size",)
+    needed: Mapping[str, str] = field(default_factory=dict)
+    reductions: tuple[Reduction, ...] = ()
+    neutral: tuple[tuple[str, ...], ...] = ()
     state_argument: str = "initial_state"
     final_argument: str = "output_final_state"
     step_argument: str = "state"
@@ -130,6 +153,12 @@ class Operator:
     def axes(self) -> dict[str, Input]:
         """The inputs by name."""
         return {i.name: i for i in self.inputs}
+
+    def lacking(self, form: Form, flag: str) -> str:
+        """The argument that a structure flag needs and that a form, its step or a sibling does not have, or ""."""
+        argument = self.needed.get(flag, "")
+        callables = [f for f in (form.function, form.step, *form.siblings) if f is not None]
+        return "" if all(_takes(f, argument) for f in callables if argument) else argument
 
     def length(self, x: Instance) -> int:
         """The number of tokens."""

@@ -6,7 +6,7 @@ that transposes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 EXACT_WORK = 1500
 """Multiplications of one head up to which rational arithmetic is used."""
+STEP = 2.0**-200
+"""A complex step."""
 
 
-def memory(declaration: Declaration, inputs: Mapping[str, Array], start: Array | None) -> tuple[Array, Array]:
+def memory(
+    declaration: Declaration, inputs: Mapping[str, Array], start: Array | None, exactly: Callable[[], Mapping[str, Array]] | None = None
+) -> tuple[Array, Array]:
     """Outputs (T, V) and states (T + 1, K, V) of one head of a matrix memory, correctly rounded or in float64.
 
-    ``inputs`` are those of the declaration, queries scaled; ``start`` is (K, V) or None for 0.
+    ``inputs`` are those of the declaration, queries scaled; ``start`` is (K, V) or None for 0. Where float64 cannot
+    hold the inputs, ``exactly`` gives them as fractions, which are many digits long: those are computed in balls.
     """
     steps, width = inputs["k"].shape
     columns = inputs["v"].shape[1]
-    system = "qq" if steps * width * columns <= EXACT_WORK and _finite(inputs) else "float64"
-    out, states = oracle(
-        declaration, inputs, length=steps, system=system, initial_state=np.zeros((columns, width)) if start is None else start.T
-    )
+    system = "float64" if steps * width * columns > EXACT_WORK or not _finite(inputs) else "qq" if exactly is None else "arb"
+    given = exactly() if system == "arb" and exactly is not None else inputs
+    started = np.zeros((columns, width)) if start is None else start.T
+    out, states = oracle(declaration, given, length=steps, system=system, initial_state=started, prec=256)
     shape = (steps + 1, columns, width)
     return _floats(out, (steps, columns)), _floats(states, shape).transpose(0, 2, 1)
 
@@ -39,16 +44,15 @@ def memory(declaration: Declaration, inputs: Mapping[str, Array], start: Array |
 def slope(declaration: Declaration, inputs: Mapping[str, Array], start: Array, toward: Mapping[str, Array], push: Array) -> Any:
     """The derivative of `memory` in a direction (``toward`` for the inputs, ``push`` for the start): outputs and final state.
 
-    By a complex step of 2⁻²⁰⁰, which subtracts nothing and is exact to rounding.
+    By a complex step of `STEP`, which subtracts nothing and is exact to rounding.
     """
-    step = 2.0**-200
-    moved = {n: x + 1j * step * toward[n] for n, x in inputs.items()}
+    moved = {n: x + 1j * STEP * toward[n] for n, x in inputs.items()}
     steps, width = inputs["k"].shape
     columns = inputs["v"].shape[1]
-    out, states = oracle(declaration, moved, length=steps, system="float64", initial_state=(start + 1j * step * push).T)
+    out, states = oracle(declaration, moved, length=steps, system="float64", initial_state=(start + 1j * STEP * push).T)
     out = np.asarray(out, complex).reshape(steps, columns)
     states = np.asarray(states, complex).reshape(steps + 1, columns, width)
-    return out.imag / step, states[-1].T.imag / step
+    return out.imag / STEP, states[-1].T.imag / STEP
 
 
 def _finite(inputs: Mapping[str, Array]) -> bool:
@@ -72,12 +76,11 @@ def last_row(declaration: Declaration, query: Array, keys: Array, values: Array)
 
 def last_row_slope(declaration: Declaration, at: tuple[Array, ...], toward: tuple[Array, ...]) -> Array:
     """The derivative of `last_row` in a direction, by a complex step in balls; ``at`` and ``toward`` are query, keys, values."""
-    step = 2.0**-200
-    query, keys, values = (x + 1j * step * d for x, d in zip(at, toward, strict=True))
+    query, keys, values = (x + 1j * STEP * d for x, d in zip(at, toward, strict=True))
     inputs = {"q": np.tile(query, (len(keys), 1)), "k": keys, "v": values}
     out, _ = oracle(declaration, inputs, length=len(keys), system="arb")
     last = np.asarray(out, dtype=object).reshape(len(keys), values.shape[1])[-1]
-    return np.array([float(complex(x).imag) / step for x in last])
+    return np.array([float(complex(x).imag) / STEP for x in last])
 
 
 def system(declaration: Declaration, inputs: Mapping[str, Array], start: Array) -> tuple[Array, Array]:
@@ -92,11 +95,10 @@ def system_slope(
     declaration: Declaration, inputs: Mapping[str, Array], start: Array, toward: Mapping[str, Array], push: Array
 ) -> tuple[Array, Array]:
     """The derivative of `system`, real, in a direction: outputs and final state."""
-    step = 2.0**-200
-    moved = {n: x + 1j * step * toward[n] for n, x in inputs.items()}
+    moved = {n: x + 1j * STEP * toward[n] for n, x in inputs.items()}
     steps = len(inputs["u"])
-    out, states = oracle(declaration, moved, length=steps, system="float64", initial_state=start + 1j * step * push)
-    return np.asarray(out, complex).reshape(steps).imag / step, np.asarray(states, complex).reshape(steps + 1, -1)[-1].imag / step
+    out, states = oracle(declaration, moved, length=steps, system="float64", initial_state=start + 1j * STEP * push)
+    return np.asarray(out, complex).reshape(steps).imag / STEP, np.asarray(states, complex).reshape(steps + 1, -1)[-1].imag / STEP
 
 
 def _complex(x: Any, shape: tuple[int, ...]) -> Array:
@@ -119,6 +121,5 @@ def pair(declaration: Declaration, a: Array, b: Array, delta: complex) -> Array:
 
 def pair_slope(declaration: Declaration, at: tuple[Array, Array, float], toward: tuple[Array, Array, float]) -> Array:
     """The derivative of `pair`, real, in a direction; ``at`` and ``toward`` are (A, B, Δ)."""
-    step = 2.0**-200
-    a, b, delta = (np.asarray(x) + 1j * step * np.asarray(d) for x, d in zip(at, toward, strict=True))
-    return pair(declaration, a, b, complex(delta)).imag / step
+    a, b, delta = (np.asarray(x) + 1j * STEP * np.asarray(d) for x, d in zip(at, toward, strict=True))
+    return pair(declaration, a, b, complex(delta)).imag / STEP

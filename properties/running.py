@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import hypothesis
 import numpy as np
@@ -34,6 +34,7 @@ class _Tally:
     worst: float = 0.0
     bad: dict[str, tuple[Case, Comparison]] = field(default_factory=dict)
     passed: set[Case] = field(default_factory=set)
+    lacking: str = ""
 
     def add(self, case: Case, comparisons: Iterable[Comparison]) -> None:
         """Count the comparisons of a case. Raises Broken at the first that fails."""
@@ -79,8 +80,10 @@ def run_law(
     tally = _Tally()
 
     def once(case: Case) -> None:
-        case = _chunked(law.prepare(case), form)
-        if case in tally.passed:
+        case = _chunked(law.prepare(_fitted(case, operator, form)), form)
+        lacking = next((a for f in case.flags if (a := operator.lacking(form, f))), "")
+        if lacking or case in tally.passed:
+            tally.lacking = lacking or tally.lacking
             return
         try:
             with one_thread():
@@ -101,11 +104,18 @@ def run_law(
             with suppress(Broken):
                 _search(once, operator, max(drawn, SEARCH), seed, scales, dtypes)
         return _violated(law, operator, form, tally)
+    if not tally.examples and tally.lacking:
+        return LawResult(law.name, operator.name, form.name, "not-applicable", detail=f"the form has no argument {tally.lacking}")
     if not tally.sharp:
         detail = f"all {tally.blind} comparisons are blind" if tally.blind else "there was nothing to compare"
         return LawResult(law.name, operator.name, form.name, "unverified", tally.examples, None, None, detail)
     detail = f"{tally.sharp} comparisons" + (f", {tally.blind} more are blind" if tally.blind else "")
     return LawResult(law.name, operator.name, form.name, "holds", tally.examples, tally.worst, None, detail)
+
+
+def _fitted(case: Case, operator: Operator, form: Form) -> Case:
+    """The case without structure that needs an argument which the form does not have."""
+    return replace(case, flags=tuple(f for f in case.flags if not operator.lacking(form, f)))
 
 
 def _chunked(case: Case, form: Form) -> Case:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 Array = np.ndarray[Any, Any]
-DTYPES = ("float64", "float32", "bfloat16", "float16")
+SHORT = ("bfloat16", "float16")
+DTYPES = ("float64", "float32", *SHORT)
 LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
 
 
@@ -34,7 +35,7 @@ class Precision:
 def precision(dtype: str) -> Precision:
     """The precision of a form whose inputs have this dtype: 16-bit ones are summed in float32."""
     info = torch.finfo(getattr(torch, dtype))
-    if dtype in ("bfloat16", "float16"):
+    if dtype in SHORT:
         wide = torch.finfo(torch.float32)
         return Precision(wide.eps, wide.tiny, info.eps, info.tiny)
     return Precision(info.eps, info.tiny)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..operator import Form, Operator
-from ..strategies import Case
+from ..operator import Form, FormRaised, Operator
+from ..strategies import SCALINGS, Case
 from .table import Comparison, Law, instance, needs, outputs, reference, state_after
 
 
@@ -26,6 +26,24 @@ def _extreme(case: Case) -> Case:
     edge = ("huge", "vanishing", "edge")[case.seed % 3]
     kept = tuple(f for f in case.flags if f != "dyadic")
     return replace(case, dtype="float32" if case.dtype == "float16" else case.dtype, flags=(*kept, edge))
+
+
+def _outside(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    try:
+        found, state = operator.run(form.function, x)
+    except FormRaised:
+        yield Comparison("refused", np.ones(1), np.ones(1), np.zeros(1))
+        return
+    yield outputs("output outside the domain", found, truth)
+    if truth.states is not None and state is not None:
+        yield state_after("final state outside the domain", state, truth, operator.length(x))
+
+
+def _beyond(case: Case) -> Case:
+    """A short case outside of the domain: errors grow there."""
+    kept = tuple(f for f in case.flags if f in ("start", *SCALINGS))
+    return replace(case.resized(t=min(case.size("t"), 8)), flags=(*kept, "outside"))
 
 
 def _empty_and_single(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -49,6 +67,7 @@ def _some(case: Case) -> Case:
 
 LAWS = (
     Law("finite-at-the-edges", "at the edges of the domain outputs are finite and right", _finite, needs("edges"), _extreme),
+    Law("outside-the-domain", "outside the domain: the recurrence as it is written, or an error", _outside, needs("outside"), _beyond, 0.5),
     Law(
         "empty-and-single",
         "no token hands the state back, one token is the closed form",

@@ -11,22 +11,23 @@ import numpy as np
 
 from ..operator import Form, FormRaised, Instance, Operator, invoke
 from ..strategies import Case
-from ..tensors import gradients, offsets, values
+from ..tensors import SHORT, gradients, offsets, precision, rounded, values
 from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference
 
 Array = np.ndarray[Any, Any]
 STATE = "initial state"
-SHORT, LONG = 12, 28
+FEW, LONG = 12, 28
 """Tokens, at most: of a drawn sequence, and of a corner case that has more. The bound grows with their number."""
 
 
 def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> Check:
     def check(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+        case = _counted(operator, case)
         x, truth = instance(operator, case), reference(operator, case)
         if truth.output.size == 0 or operator.derive is None:
             return
-        weights = np.asarray(case.rng(200).standard_normal(truth.output.shape) * of_output)
-        final = None if truth.states is None else case.rng(201).standard_normal(truth.states[:, -1].shape) * of_state
+        weights = _normal(case, 200, truth.output.shape) * of_output
+        final = None if truth.states is None else _normal(case, 201, truth.states[:, -1].shape) * of_state
         out, found = _gradients(operator, form, x, weights, final)
         if "sequence" in operator.capabilities:
             yield outputs("output while a gradient is recorded", out, truth)
@@ -35,11 +36,33 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
             direction = case.rng(202, number).standard_normal(found[name].shape)
             toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
             push = None if x.state is None else direction if name == STATE else np.zeros_like(x.state)
-            value, bound = operator.derive(x, toward, push, weights, final)
-            slope = (found[name] * direction).sum()
-            yield Comparison(f"gradient by {name}", np.array([slope]), np.array([value]), np.array([bound]))
+            yield _slope(f"gradient by {name}", operator, [(x, toward, push, weights, final)], found[name], direction)
 
     return check
+
+
+def _normal(case: Case, purpose: int, shape: tuple[int, ...]) -> Array:
+    """Normal numbers that the dtype holds."""
+    return rounded(np.asarray(case.rng(purpose).standard_normal(shape)), case.dtype)
+
+
+def _counted(operator: Operator, case: Case) -> Case:
+    """The case in float32 where no bound counts the roundings of 16 bits."""
+    return case if case.dtype not in SHORT or "memory" in operator.capabilities else replace(case, dtype="float32")
+
+
+def _slope(what: str, operator: Operator, parts: list[tuple[Any, ...]], found: Array, direction: Array) -> Comparison:
+    """A gradient in a direction against the sum of the declaration's over the parts of the call.
+
+    The bound beside that of the 16-bit roundings decides whether it is blind.
+    """
+    assert operator.derive is not None
+    own = [operator.derive(*part) for part in parts]
+    p = precision(parts[0][0].dtype)
+    wide = [operator.derive(replace(x, dtype="float32"), *rest)[1] for x, *rest in parts] if p.out else [b for _, b in own]
+    bound = sum(b for _, b in own) + p.out_tiny * np.abs(direction).sum()
+    found = np.array([(found * direction).sum()])
+    return Comparison(what, found, np.array([sum(v for v, _ in own)]), np.array([bound]), np.array([sum(wide)]))
 
 
 def _gradients(
@@ -67,28 +90,27 @@ def _gradients(
 
 def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     """The gradient of packed sequences is, part by part, that of each alone."""
+    case = _counted(operator, case)
     x, truth = instance(operator, case), reference(operator, case)
     if truth.states is None or operator.derive is None:
         return
     steps = operator.length(x)
     ends = [0, steps // 3, steps // 3, steps // 2 + 1, steps]
     states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
-    weights: Array = np.asarray(case.rng(200).standard_normal(truth.output.shape))
-    final: Array = np.asarray(case.rng(201).standard_normal((len(ends) - 1, *truth.states.shape[2:])))
+    weights = _normal(case, 200, truth.output.shape)
+    final = _normal(case, 201, (len(ends) - 1, *truth.states.shape[2:]))
     packed = replace(x, state=states)
     _, found = _gradients(operator, form, packed, weights, final, cu_seqlens=offsets(tuple(ends)))
     for number, name in enumerate(found):
         direction: Array = np.asarray(case.rng(202, number).standard_normal(found[name].shape))
         toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
         push = None if states is None else direction if name == STATE else np.zeros_like(states)
-        value = bound = 0.0
+        parts = []
         for n, (a, b) in enumerate(pairwise(ends)):
             moves = operator.cut(replace(x, inputs=toward), a, b)
             part = replace(operator.cut(x, a, b), state=None if states is None else states[n : n + 1])
-            own = operator.derive(part, moves.inputs, None if push is None else push[n : n + 1], weights[:, a:b], final[n : n + 1])
-            value, bound = value + own[0], bound + own[1]
-        slope = (found[name] * direction).sum()
-        yield Comparison(f"gradient by {name}, packed at {ends}", np.array([slope]), np.array([value]), np.array([bound]))
+            parts.append((part, moves.inputs, None if push is None else push[n : n + 1], weights[:, a:b], final[n : n + 1]))
+        yield _slope(f"gradient by {name}, packed at {ends}", operator, parts, found[name], direction)
 
 
 def _packs(operator: Operator, form: Form) -> str:
@@ -98,16 +120,17 @@ def _packs(operator: Operator, form: Form) -> str:
 def _smooth(*added: str) -> Callable[[Case], Case]:
     """A case with three chunks or more, without the structure that makes derivatives vanish.
 
-    Every other short one is in float32: a form may have another backward pass there.
+    Every other short one is in its own 16-bit dtype or in float32: a form may have another backward pass there.
     """
 
     def prepare(case: Case) -> Case:
         kept = tuple(f for f in case.flags if f not in ("complex", "hidden") and f not in added)
         sizes = dict(case.sizes)
         drawn = max(1, sizes.get("t", 1))
-        steps = min(drawn, LONG if drawn > LONG else SHORT)
+        steps = min(drawn, LONG if drawn > LONG else FEW)
         shorter = case.resized(t=steps, chunk=min(sizes.get("chunk", 1), max(5, steps // 3)))
-        return replace(shorter, dtype="float32" if case.seed % 2 and steps <= SHORT else "float64", flags=(*kept, *added))
+        own = case.dtype if case.dtype in SHORT else "float32"
+        return replace(shorter, dtype=own if case.seed % 2 and steps <= FEW else "float64", flags=(*kept, *added))
 
     return prepare
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..operator import Form, Operator, invoke
 from ..strategies import Case
 from ..tensors import overwrite, same_bits, tensors_in
-from .table import Comparison, Law, instance
+from .table import Comparison, Law, instance, needs
 
 
 def _same(what: str, a: Any, b: Any) -> Comparison:
@@ -52,7 +52,19 @@ def _results_own_memory(operator: Operator, form: Form, case: Case) -> Iterator[
                 yield _same(f"{where}result after {name} was overwritten", a, b)
 
 
+def _dtypes(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x = instance(operator, case)
+    for where, given, call in _calls(operator, form, case):
+        out, state = call()
+        wide = operator.state_tensor(np.zeros(1), x.dtype)
+        for what, found, like in (("the output", out, given["v"]), ("the state", state, wide)):
+            if found is not None:
+                same = found.dtype == like.dtype
+                yield Comparison(f"{where}{what} is {found.dtype}, right is {like.dtype}", np.array([float(same)]), np.ones(1), np.zeros(1))
+
+
 LAWS = (
+    Law("result-dtypes", "outputs have the dtype of the values, states that of the sums", _dtypes, needs("memory")),
     Law("arguments-untouched", "a call changes none of its arguments, and the same call again gives the same bits", _arguments_untouched),
     Law("results-own-memory", "overwriting an argument afterwards does not change a result", _results_own_memory),
 )

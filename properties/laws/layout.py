@@ -62,7 +62,7 @@ def _spoil(operator: Operator, x: Instance, kind: str) -> Instance:
     inputs = {n: a.copy() for n, a in x.inputs.items()}
     for n in _batched(operator) & set(inputs):
         if inputs[n].dtype.kind != "b":
-            inputs[n][1:] = np.nan if kind == "nan" else inputs[n][1:] * -0.5
+            inputs[n][1:] = np.nan if kind == "nan" else operator.axes[n].other(inputs[n][1:])
     return replace(x, inputs=inputs)
 
 

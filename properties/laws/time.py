@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
+
+Array = np.ndarray[Any, Any]
 
 
 def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -20,13 +23,16 @@ def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[C
         yield outputs(f"the first {n} tokens alone", alone, truth, 0, n)
         kinds = ("other", "nan", "inf") if "quarantine" in operator.capabilities else ("other",)
         for kind in kinds:
-            found, _ = operator.run(form.function, _later(operator, x, n, kind, case))
+            found, state = operator.run(form.function, _later(operator, x, n, kind, case))
             yield outputs(f"the first {n} tokens, later ones {kind}", rows(found, 0, n), truth, 0, n)
             if kind == "nan" and found.shape == truth.bound.shape:  # a number would be the answer to another input
-                numbers = np.isfinite(found[:, n:]) & (truth.bound[:, n:] > 0)
-                yield Comparison(
-                    "numbers from tokens that are nan", numbers.astype(float), np.zeros(numbers.shape), np.zeros(numbers.shape)
-                )
+                yield _none("numbers from tokens that are nan", np.isfinite(found[:, n:]) & (truth.bound[:, n:] > 0))
+                if "memory" in operator.capabilities and state is not None:  # every token writes to every entry
+                    yield _none("numbers in the state after tokens that are nan", np.isfinite(state))
+
+
+def _none(what: str, where: Array) -> Comparison:
+    return Comparison(what, where.astype(float), np.zeros(where.shape), np.zeros(where.shape))
 
 
 def _later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> Instance:
@@ -41,7 +47,7 @@ def _later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> In
             continue
         spoilt = np.moveaxis(given.copy(), axis, 0)
         start = n + len(spoilt) - steps
-        spoilt[start:] = spoilt[start:][::-1] * -0.5 if fill is None else fill
+        spoilt[start:] = i.other(spoilt[start:][::-1]) if fill is None else fill
         inputs[i.name] = np.moveaxis(spoilt, 0, axis)
     return replace(x, inputs=inputs)
 

@@ -12,7 +12,7 @@ from ..operator import Form, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
 
-LONG = 513
+LONG = 1025
 """Tokens of a long sequence: not a whole number of chunks."""
 
 
@@ -64,9 +64,9 @@ def _long_sequence(operator: Operator, form: Form, case: Case) -> Iterator[Compa
 
 
 def _long(case: Case) -> Case:
-    """One case per scale, whatever was drawn: many tokens of one small head."""
+    """One case per scale, whatever was drawn: many tokens of one small head, whose gates, if there are any, forget little."""
     small = case.resized(b=1, t=LONG, h=1, groups=1, k=4, v=2, chunk=16)
-    return replace(small, seed=0, dtype="float32", flags=("start",))
+    return replace(small, seed=0, dtype="float32", flags=("start", "long-memory"))
 
 
 def _has_independent(operator: Operator, form: Form) -> str:
