@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+BENCH := .venv-bench
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python $(PIP_INSTALL)
 SETUP := pyproject.toml setup.py constraints.txt
 
 .PHONY: verify test deep bench lint clean
@@ -16,8 +18,9 @@ test: $(VENV)/.ready-test
 deep: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --deep
 
-bench: $(VENV)/.ready
-	$(BIN)/python benchmarks/proofs.py
+bench: $(BENCH)/.ready
+	$(BENCH)/bin/python benchmarks/proofs.py
+	$(BENCH)/bin/python -m benchmarks.speed
 
 # Types are checked where the package is installed for real: mypy cannot follow an editable install.
 lint: $(VENV)/.ready-lint
@@ -26,9 +29,9 @@ lint: $(VENV)/.ready-lint
 	$(INSTALL) --no-deps --target build/types .
 	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml -p isoform
 
-$(VENV)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "isoform needs Python 3.11 or newer")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(@:/bin/python=)
 
 $(VENV)/.ready: $(SETUP) | $(VENV)/bin/python
 	$(INSTALL) -e .
@@ -42,5 +45,11 @@ $(VENV)/.ready-lint: $(VENV)/.ready
 	$(INSTALL) -e '.[lint]'
 	touch $@
 
+# Peers live in a place of their own. torchscale's retention needs nothing of what torchscale asks for; without it the report says so.
+$(BENCH)/.ready: $(SETUP) benchmarks/peers.txt | $(BENCH)/bin/python
+	$(BENCH)/bin/python $(PIP_INSTALL) -c benchmarks/peers.txt -e '.[bench]'
+	-$(BENCH)/bin/python $(PIP_INSTALL) -c benchmarks/peers.txt --no-deps torchscale
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(BENCH) build dist *.egg-info
