@@ -11,36 +11,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .. import cost
-from ..attention import kv_cache
-from ..attention.operators import q as queries
 from ..claim import Claim, NearMiss, Source, variant
 from ..kernel.formulas import And, Assumption, Declaration, Equation, ForAll, Implies, Statement
-from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Suppose, Unfold, Using
-from ..kernel.terms import (
-    Apply,
-    Family,
-    Ind,
-    Index,
-    Num,
-    Recurrence,
-    Stack,
-    Sum,
-    Term,
-    Where,
-    Zero,
-    indices,
-    le,
-    matrices,
-    matrix,
-    named,
-    recurrence,
-    vectors,
-)
-from ..linear_attention import DECLARATION as LINEAR_ATTENTION
+from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Suppose, Unfold
+from ..kernel.terms import Apply, Family, Ind, Index, Recurrence, Sum, Term, Where, Zero, indices, le, matrix, recurrence, vectors
 
 d_in, d_k, d_v, d_out = indices("d_in d_k d_v d_out")
-t, s, j, n, N, T = indices("t s j n N T")
+t, s, j, n, N = indices("t s j n N")
 x = vectors("x", d_in)
 H0 = matrix("H0", d_v, d_k)
 
@@ -216,130 +193,4 @@ CAUSALITY = Claim(
     ),
 )
 
-# What a step costs --------------------------------------------------------------------------------
-
-# Attention from cached keys and values; it is the declared read-out by attention/kv-cache. A cache is the stack of its slots.
-ATTENDED = kv_cache.attend(queries[t], t, t)
-CACHES = tuple(Stack(slot(j)[t].T, j, 1, t) for slot in (kv_cache.key, kv_cache.value))
-STEP, LINEAR_STEP = cost.step(DECLARATION), cost.step(LINEAR_ATTENTION)
-width, height = Ind(d_k), Ind(d_v)
-
-
-def takes(computed: tuple[Term, ...], **closed: Term) -> tuple[Equation, ...]:
-    """How many operations of some kinds it takes to compute the terms."""
-    counted = cost.operations(*computed)
-    return tuple(Equation(named(kind, counted[kind], *computed), form) for kind, form in closed.items())
-
-
-def calls(function: str) -> Equation:
-    """The steps 1 to T call a function T times."""
-    each = cost.operations(*STEP)[f"calls of {function}"]
-    return Equation(Sum(named(f"calls of {function}", each), t, 1, T), Ind(T))
-
-
-def keeps(*kept: Term, numbers: Term) -> Equation:
-    """How many numbers there are in the terms."""
-    return Equation(named("numbers", cost.numbers(*kept), *kept), numbers)
-
-
-each_token = Ind(t) * (width + height)
-
-
-def linear_step(additions: Term) -> tuple[Equation, ...]:
-    """A step of linear attention, in operations and numbers kept."""
-    operations = takes(LINEAR_STEP, multiplications=2 * height * width, additions=additions)
-    return (*operations, keeps(LINEAR_ATTENTION.state[t], numbers=width * height))
-
-
-def cached_step(additions: Term, multiplications: Term = each_token, numbers: Term = each_token) -> tuple[Equation, ...]:
-    """A step of attention from a cache, in operations and numbers kept."""
-    operations = takes((ATTENDED,), additions=additions, multiplications=multiplications, exponentials=Ind(t), divisions=height)
-    return (*operations, keeps(*CACHES, numbers=numbers))
-
-
-any_step = (*map(calls, ("f_A", "f_B", "f_C")), *takes(STEP, additions=height * width))
-linear = linear_step(2 * height * width - height)
-additions = Ind(t) * Ind(d_k - 1) + Ind(t - 1) * (1 + height)
-parts = (*any_step, *linear, *cached_step(additions))
-step_cost = Statement(And(*parts), le(0, T) & le(1, t) & le(1, d_k) & le(0, d_v))
-
-STEP_COST = Claim(
-    id="rnn/step-cost",
-    title="a recurrent step takes the same operations at every t, and its state the same room; with keys and values cached, "
-    "both grow linearly in t",
-    statement=step_cost,
-    sources=(
-        Source(NOTE, "section 1.2: recurrent inference", "operations as they are written; f_A, f_B and f_C are called"),
-        Source(kv_cache.SHAZEER, "incremental multi-head attention", "one head; operations as they are written"),
-    ),
-    proof=Each((Direct(),) * len(parts)),
-    operator=DECLARATION,
-    near_misses=(
-        variant(
-            step_cost,
-            "a sum of d_k products takes d_k additions",
-            And(*any_step, *linear_step(2 * height * width), *cached_step(additions)),
-        ),
-        variant(
-            step_cost,
-            "the cached step costs the same at every t",
-            And(*any_step, *linear, *cached_step(additions, multiplications=width + height)),
-        ),
-        variant(
-            step_cost,
-            "the scores are added up before the new one",
-            And(*any_step, *linear, *cached_step(Ind(t) * Ind(d_k - 1) + Ind(t - 2) * (1 + height))),
-        ),
-        variant(step_cost, "the values are not kept", And(*any_step, *linear, *cached_step(additions, numbers=Ind(t) * width))),
-        NearMiss("vectors of size 0", replace(step_cost, where=le(0, T) & le(1, t) & le(0, d_k) & le(0, d_v))),
-    ),
-)
-
-# How deep a sum is --------------------------------------------------------------------------------
-
-m = indices("m")[0]
-U, leaf = matrices("U", d_v, d_k), matrix("X", d_v, d_k)  # any terms
-tree = recurrence("B", leaf, lambda level, below: below + below)  # balanced, with the same term in all leaves
-nested = nest(H0, 0)
-
-
-def deep(x: Term, additions: Term) -> Equation:
-    """How many additions there are on the longest path through a term as it is written."""
-    return Equation(named("depth", cost.depth(x), x), additions)
-
-
-def pairs(first: Index) -> Equation:
-    """The sum of N sums of neighbours, from a first term on: the sum of the terms 1 to 2N."""
-    return Equation(Sum(U[2 * j + first - 2] + U[2 * j + first - 1], j, 1, N), Sum(U[j], j, 1, 2 * N))
-
-
-def padded(last: Index) -> Equation:
-    """The sum of n terms that are 0 after the last: the sum of the terms 1 to t."""
-    return Equation(Sum(Where(le(j, last), U[j], Zero(d_v, d_k)), j, 1, n), Sum(U[j], j, 1, t))
-
-
-chain = deep(nested, Ind(t))
-levels = (Equation(tree[m], Num(2) ** m * leaf), deep(tree[m], Ind(m)))
-parallel_depth = Statement(And(chain, pairs(1), *levels, padded(t)), le(0, t) & le(t, n) & le(0, m) & le(0, N))
-
-PARALLEL_DEPTH = Claim(
-    id="rnn/parallel-depth",
-    title="the nested form as written is a chain of t additions; adding neighbours keeps a sum and halves its terms, m such levels add "
-    "up 2^m terms in depth m, and zeros fill up t ≤ 2^m terms",
-    statement=parallel_depth,
-    sources=(Source(NOTE, "section 1.3.1: f_A(H) = H can be computed in parallel", "additions on the longest path; upper bounds"),),
-    proof=Each((Induction(t), Induction(N, step=Direct((Using(Hypothesis()),))), Induction(m), Induction(m), Direct())),
-    operator=DECLARATION,
-    near_misses=(
-        variant(parallel_depth, "neighbours from the second term on", And(chain, pairs(2), *levels, padded(t))),
-        variant(parallel_depth, "a nest in depth t - 1", And(deep(nested, Ind(t - 1)), pairs(1), *levels, padded(t))),
-        variant(
-            parallel_depth,
-            "m levels add up 2m terms",
-            And(chain, pairs(1), Equation(tree[m], 2 * Ind(m) * leaf), levels[1], padded(t)),
-        ),
-        variant(parallel_depth, "the zeros begin one term late", And(chain, pairs(1), *levels, padded(t + 1))),
-    ),
-)
-
-CLAIMS = (UNROLLED, IDENTITY, CAUSALITY, STEP_COST, PARALLEL_DEPTH)
+CLAIMS = (UNROLLED, IDENTITY, CAUSALITY)
