@@ -17,12 +17,29 @@ from collections.abc import Callable
 from functools import partial
 
 from .claim import Claim, NearMiss, Source, variant
-from .kernel.formulas import And, Equation, Formula, Statement
-from .kernel.scripts import Chain, Direct, Each, Hypothesis, Induction, Lemma, Link, Part, Script, Using
-from .kernel.terms import Eye, Index, Prod, Recurrence, Sum, Term, indices, le, matrices, matrix, recurrence, scalar, scalars, substitute
+from .kernel.formulas import And, Equation, ForAll, Formula, Statement
+from .kernel.scripts import Chain, Direct, Each, ForEach, Hypothesis, Induction, Lemma, Link, Part, Script, Using
+from .kernel.terms import (
+    Eye,
+    Index,
+    Prod,
+    Recurrence,
+    Sum,
+    Term,
+    cuts,
+    indices,
+    le,
+    matrices,
+    matrix,
+    recurrence,
+    scalar,
+    scalars,
+    substitute,
+)
 
 d_k, d_v = indices("d_k d_v")
-t, j, s, r = indices("t j s r")
+t, i, j, s, r = indices("t i j s r")
+b = cuts("b")
 L, R, U = matrices("L", d_v, d_v), matrices("R", d_k, d_k), matrices("U", d_v, d_k)
 a = scalars("a")
 H0 = matrix("H0", d_v, d_k)
@@ -54,9 +71,14 @@ def scaling(first: Index, last: Index) -> Term:
     return Prod(a[r], r, first, last)
 
 
-def since(start: Term, first: Index) -> Term:
-    """The state at t from a state and the writes first..t."""
-    return passed(start, first, t) + Sum(passed(U[j], j + 1, t), j, first, t)
+def since(start: Term, first: Index, last: Index = t) -> Term:
+    """The state at an index from a state and the writes first..last."""
+    return passed(start, first, last) + written(first, last)
+
+
+def written(first: Index, last: Index) -> Term:
+    """The writes first..last, each through the transitions after it up to the last."""
+    return Sum(passed(U[j], j + 1, last), j, first, last)
 
 
 # A write is seen through the transitions after it -------------------------------------------------
@@ -154,6 +176,44 @@ SPLIT = Claim(
         variant(split, "resumed from the start", continues(resumed(H0), H0)),
         variant(split, "the write at the cut comes again", And(Equation(resumed(H[s]), H[t]), Equation(H[t], since(H[s], s)))),
         variant(split, "the update at the cut is made twice", continues(resumed(H[s], s - 1), H[s])),
+    ),
+)
+
+# Chunk after chunk --------------------------------------------------------------------------------
+
+# b_i is the end of chunk i: b_i = min(iC, T) for chunks of size C.
+S = recurrence("S", H0, lambda i, S: since(S, b[i - 1] + 1, b[i]))
+
+
+def chunked(states: Recurrence = S, start: Term = S[i], begin: Index = b[i]) -> Formula:
+    """The states of the chunk loop are those at the cuts; inside a chunk, a state and the writes since then make the next."""
+    return And(Equation(states[i], H[b[i]]), ForAll(Equation(H[t], since(start, begin + 1)), t, b[i], b[i + 1]))
+
+
+chunkwise = Statement(chunked(), le(0, i))
+whole_chunk = Lemma("affine/split-resume", part=1, at={s: b[i], t: b[i + 1]})
+up_to_t = Lemma("affine/split-resume", part=1, at={s: b[i], t: t})
+
+CHUNKWISE = Claim(
+    id="affine/chunkwise",
+    title="chunks of any sizes: each needs the state at its start and its own updates, and hands on the state at its end",
+    statement=chunkwise,
+    sources=(
+        Source(BLELLOCH, "section 1.4.1", "the pairs (transition, write) compose; here over the updates of a chunk"),
+        Source(MARTIN, "the parallel scan of a linear recurrence", "there in blocks of one size"),
+    ),
+    proof=Each(
+        (
+            Induction(i, Direct(note="no chunk"), Direct((Hypothesis(), whole_chunk), "the run, cut and resumed where the chunk begins")),
+            ForEach(Direct((up_to_t, Part(1)), "the same up to t")),
+        )
+    ),
+    near_misses=(
+        variant(chunkwise, "the state of the chunk before is handed on", chunked(start=H[b[i - 1]])),
+        variant(chunkwise, "the state at the end of the chunk", chunked(start=S[i + 1])),
+        variant(chunkwise, "the write at the cut comes again", chunked(begin=b[i] - 1)),
+        variant(chunkwise, "chunks overlap in one update", chunked(recurrence("S", H0, lambda i, S: since(S, b[i - 1], b[i])))),
+        variant(chunkwise, "the state passes nothing", chunked(recurrence("S", H0, lambda i, S: S + written(b[i - 1] + 1, b[i])))),
     ),
 )
 
@@ -326,4 +386,4 @@ ADDITIVE = Claim(
     ),
 )
 
-CLAIMS = (UNROLLED, SPLIT, PRODUCTS, RIGHT, LEFT, SCALED, ADDITIVE)
+CLAIMS = (UNROLLED, SPLIT, CHUNKWISE, PRODUCTS, RIGHT, LEFT, SCALED, ADDITIVE)

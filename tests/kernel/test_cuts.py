@@ -347,6 +347,11 @@ def test_places_are_affine_and_names_plain(at: Expr) -> None:
         prover({})(Statement(Equation(x[at] + y[i], y[i] + x[at])), Direct())
 
 
+def test_cuts_and_terms_have_different_names() -> None:
+    with pytest.raises(Unproved, match="those of cuts and of terms"):
+        prover({})(Statement(Equation(scalars("b")[b[i]] + y[i], y[i] + scalars("b")[b[i]])), Direct())
+
+
 def test_a_cut_as_an_affine_expression() -> None:
     e = read(b[i + 1] - 2 * b[i] + t)
     assert write(e) == b[i + 1] - 2 * b[i] + t

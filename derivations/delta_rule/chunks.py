@@ -1,0 +1,199 @@
+"""Chunks of any sizes: from state to state, and all outputs of a chunk, by the UT transform of its tokens alone.
+
+Cuts 0 = b_0 <= b_1 <= ... end the chunks: chunk i is the tokens b_i + 1, ..., b_{i+1}, here numbered from 1.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ..claim import Claim, Source, variant
+from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
+from ..kernel.instances import Families, instantiate
+from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise
+from ..kernel.terms import (
+    Eye,
+    Family,
+    Hadamard,
+    Index,
+    Stack,
+    Sum,
+    Term,
+    cuts,
+    entries,
+    indicator,
+    indices,
+    le,
+    named,
+    recurrence,
+    scalars,
+)
+from . import sequence
+from .operator import DECLARATION, H0, YANG, H, beta, d_k, j, k, keeps, q, s, t, v
+from .sequence import N, n
+
+i, c, l, r, M = indices("i c l r M")
+b = cuts("b")
+
+# A run that is cut and resumed ----------------------------------------------------------------------
+
+
+def resumed(start: Term, shift: Index = s) -> Term:
+    """The layer from a given state, on the tokens after a shift, numbered from 1."""
+    return recurrence("H", start, lambda n, H: H * keeps(shift + n) + beta[shift + n] * v[shift + n] * k[shift + n].T)[n]
+
+
+split = Statement(Equation(resumed(H[s]), H[s + n]), le(0, s) & le(0, n))
+
+SPLIT = Claim(
+    id="delta-rule/split-resume",
+    title="the layer that starts from the state at s, on the tokens after it, is the whole layer",
+    statement=split,
+    sources=(Source(YANG, "section 3.2", "there from chunk to chunk"),),
+    proof=Induction(n, Direct(note="n = 0: the state at the cut"), Direct((Hypothesis(),), "the same update of the same state")),
+    operator=DECLARATION,
+    near_misses=(
+        variant(split, "resumed from the start", Equation(resumed(H0), H[s + n])),
+        variant(split, "the token at the cut comes again", Equation(resumed(H[s], s - 1), H[s + n])),
+    ),
+)
+
+# The chunks -----------------------------------------------------------------------------------------
+
+T = scalars("T")
+
+
+def size(i: Index) -> Index:
+    """How many tokens chunk i has."""
+    return b[i + 1] - b[i]
+
+
+def rows(family: Family, i: Index) -> Term:
+    """The matrix whose rows are the members of a chunk, transposed."""
+    return named(family.name.upper(), Stack(family[b[i] + j].T, j, 1, size(i)), i)
+
+
+def solved(i: Index) -> Term:
+    """The UT transform of a chunk as a matrix."""
+    return named("T", entries(T[i, n, j], n, (1, size(i)), j, (1, size(i))), i)
+
+
+def of_chunk(i: Index) -> Families:
+    """What is said of the tokens 1, 2, ... from H_0, said of those of a chunk from the state at its start."""
+    tokens = {"k": k, "v": v, "beta": beta}
+    return {
+        **{name: ((t,), family[b[i] + t]) for name, family in tokens.items()},
+        "T": ((n, j), T[i, n, j]),
+        "H0": ((), H[b[i]]),
+    }
+
+
+row_by_row = cast(Equation, instantiate(Statement(Equation(sequence.T[n, j], sequence.substituted(n, j))), of_chunk(c)).conclusion)
+ut_transform = Assumption(
+    "UT transform of every chunk",
+    ForAll(ForAll(ForAll(row_by_row, j, 1, size(c)), n, 1, size(c)), c, 0, M),
+    solve={T[c, n, j]: row_by_row.rhs},
+)
+
+
+def step(S: Term, i: Index, *, turned: bool = True) -> Term:
+    """The state after a chunk from the state before it."""
+    K, V, T = rows(k, i), rows(v, i), solved(i)
+    return S * (Eye(d_k) - K.T * (T.T if turned else T) * K) + (T * V).T * K
+
+
+S = recurrence("S", H0, lambda i, S: step(S, i - 1))
+not_turned = recurrence("S", H0, lambda i, S: step(S, i - 1, turned=False))
+next_tokens = recurrence("S", H0, lambda i, S: step(S, i))
+outputs = Stack((H[b[i] + n] * q[b[i] + n]).T, n, 1, size(i))
+causal = named("M", entries(indicator(le(j, n)), n, (1, size(i)), j, (1, size(i))), i)
+
+
+def read(S: Term, *, mask: bool = True, corrected: bool = True) -> Term:
+    """All outputs of chunk i: the state at its start, and what its tokens have written, read by its queries."""
+    Q, K, V, T = rows(q, i), rows(k, i), rows(v, i), solved(i)
+    scores = Hadamard(Q * K.T, causal) if mask else Q * K.T
+    return Q * S.T + scores * (T * V - T * K * S.T if corrected else T * V)
+
+
+chunk_outputs = read(S[i])
+
+
+def chunked(states: Term = S[i], at: Term = H[b[i]], chunk: Term = chunk_outputs) -> Formula:
+    """The states at the cuts, and the outputs of a chunk."""
+    return And(Equation(states, at), Equation(chunk, outputs))
+
+
+def transform(part: int, last: Index) -> Lemma:
+    """The UT transform of chunk i, up to one of its tokens."""
+    given = (Given("UT transform of every chunk", {c: i}),)
+    return Lemma("delta-rule/wy", part, {t: last, N: size(i)}, of_chunk(i), given=given)
+
+
+chunkwise = Statement(chunked(), le(0, i) & le(i, M), (ut_transform,))
+run, query = resumed(H[b[i]], b[i]), q[b[i] + r]
+pseudo_value = T[i, l, j] * (v[b[i] + j] - H[b[i]] * k[b[i] + j]).T
+
+
+def seen(first: Index, last: Index) -> Term:
+    """What query r reads of the tokens up to it: scores times rows of T with the corrected values first..last."""
+    return Sum((query.T * k[b[i] + l]) * Sum(pseudo_value, j, first, last), l, 1, r)
+
+
+from_start = query.T * H[b[i]].T
+
+CHUNKWISE = Claim(
+    id="delta-rule/chunkwise",
+    title="chunks of any sizes: S_{i+1} = S_i (I - KᵀTᵀK) + (TV)ᵀK is the state, Q Sᵀ + (QKᵀ ⊙ M)(TV - TKSᵀ) the outputs",
+    statement=chunkwise,
+    sources=(Source(YANG, "sections 3.2 and 3.3", "T for each chunk by itself; chunks of any sizes, and a state at the start"),),
+    proof=Each(
+        (
+            Induction(
+                i,
+                Direct(note="no chunk"),
+                Chain(
+                    (
+                        Link(step(H[b[i]], i), (Hypothesis(),), "the step of the chunk, from the state of the layer"),
+                        Link(
+                            resumed(H[b[i]], b[i]).moved(size(i)),  # type: ignore[attr-defined]
+                            (transform(2, size(i)), transform(1, size(i))),
+                            "the layer on the tokens of the chunk",
+                        ),
+                    ),
+                    (Lemma("delta-rule/split-resume", at={s: b[i], n: size(i)}),),
+                    "the whole layer",
+                ),
+            ),
+            Rowwise(
+                r,
+                Chain(
+                    (
+                        Link(from_start + seen(1, size(i)), (Part(1),), "row r: the mask cuts the sum at r"),
+                        Link(from_start + seen(1, r) + seen(r + 1, size(i)), note="the columns of T up to r, and the others"),
+                        Link(from_start + seen(1, r), (transform(0, r),), "T is lower triangular"),
+                        Link(
+                            (run.moved(r) * query).T,  # type: ignore[attr-defined]
+                            (transform(2, r), transform(1, r)),
+                            "the layer on the first r tokens of the chunk",
+                        ),
+                    ),
+                    (Lemma("delta-rule/split-resume", at={s: b[i], n: r}),),
+                    "the whole layer",
+                ),
+            ),
+        )
+    ),
+    operator=DECLARATION,
+    near_misses=(
+        variant(chunkwise, "T not transposed in the transition", chunked(not_turned[i])),
+        variant(chunkwise, "the tokens of the next chunk", chunked(next_tokens[i])),
+        variant(chunkwise, "the state after the chunk", chunked(at=H[b[i + 1]])),
+        variant(chunkwise, "the outputs read the state of the next chunk", chunked(chunk=read(S[i + 1]))),
+        variant(chunkwise, "no mask in the chunk", chunked(chunk=read(S[i], mask=False))),
+        variant(chunkwise, "the values are not corrected by the state", chunked(chunk=read(S[i], corrected=False))),
+        variant(chunkwise, "any T", drop="UT transform of every chunk"),
+    ),
+)
+
+CLAIMS = (SPLIT, CHUNKWISE)
