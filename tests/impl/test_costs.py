@@ -24,7 +24,7 @@ from isoform.derivations.kernel.instances import instantiate
 from isoform.derivations.kernel.prove import prove
 from isoform.derivations.kernel.scripts import Direct
 from isoform.derivations.kernel.terms import Exp, Named, Sum, Term, index, le, scalar
-from isoform.derivations.rnn.recurrence import ATTENDED, CACHES, LINEAR_ATTENTION, LINEAR_STEP, STEP_COST, queries, t
+from isoform.derivations.rnn.costs import ATTENDED, CACHES, LINEAR_ATTENTION, LINEAR_STEP, STEP_COST, queries, t
 from isoform.impl import attention, linear_attention
 from isoform.properties.columns import columns, operators
 from isoform.properties.counting import count
