@@ -224,13 +224,6 @@ def chunk_layout(cu_seqlens: Int[Tensor, " n+1"], length: int, chunk_size: int) 
     return ChunkLayout(token, slot, segment, chunk == starts[segment], (ends - 1).clamp(min=0), counts == 0)
 
 
-def chunk_lengths(length: int, chunks: int, chunk_size: int, layout: ChunkLayout | None, device: torch.device) -> Int[Tensor, " m"]:
-    """Return how many tokens each chunk holds."""
-    if layout is not None:
-        return (layout.token < length).sum(-1)
-    return (length - chunk_size * torch.arange(chunks, device=device)).clamp(max=chunk_size)
-
-
 def to_chunks(x: Float[Tensor, "b t h d"], chunk_size: int, layout: ChunkLayout | None) -> Float[Tensor, "b h m c d"]:
     """Cut the time axis into chunks, the missing tokens being 0."""
     if layout is None:
@@ -255,32 +248,44 @@ def scan_chunks(
     change: Float[Tensor, "b h m k v"],
     state: Float[Tensor, "n h k v"],
     layout: ChunkLayout | None,
-    turn: Float[Tensor, "b h m k k"] | None = None,
     decay: Float[Tensor, "b h m _ _"] | None = None,
 ) -> tuple[Float[Tensor, "b h m k v"], Float[Tensor, "n h k v"]]:
-    """Run S ← decay ⊙ S + turn · S + change over the chunks; return S before each, and after the last of each sequence.
+    """Run S ← decay ⊙ S + change over the chunks; return S before each, and after the last of each sequence.
 
-    Without a turn and a decay a running sum replaces the loop where many small operations are dear: on a GPU, and in a
-    compiled graph.
+    Without a decay a running sum replaces the loop where many small operations are dear: on a GPU, and in a compiled graph.
     """
-    if layout is None and turn is None and decay is None and (torch.compiler.is_compiling() or not change.is_cpu):
+    if decay is not None:
+        return each_chunk(lambda s, c, a: torch.addcmul(c, a, s), (change, decay), state, layout)
+    if layout is None and (torch.compiler.is_compiling() or not change.is_cpu):
         sums = torch.cat([state.unsqueeze(2), change], 2).cumsum(2)
         return sums[:, :, :-1], sums[:, :, -1]
-    if change.shape[2] == 0:
-        return change, state
-    s = state.flatten(0, 1) if layout is None else state[0]
+    return each_chunk(torch.add, (change,), state, layout)
+
+
+def each_chunk(
+    update: Callable[..., Tensor],
+    tensors: Sequence[Float[Tensor, "b h m _ _"]],
+    state: Float[Tensor, "n h k v"],
+    layout: ChunkLayout | None,
+) -> tuple[Float[Tensor, "b h m k v"], Float[Tensor, "n h k v"]]:
+    """Run S ← update(S, chunk of each tensor) from chunk to chunk; return S before each, and after the last of each sequence.
+
+    ``update`` sees one axis (b·h) in the place of b and h; a tensor may have b = 1 or h = 1 to be the same for all.
+    """
+    b, h = (state if layout is None else state[:1]).shape[:2]
+    s = state[:b].flatten(0, 1)
     fresh = None if layout is None else list(zip(layout.first.unbind(0), state[layout.segment].unbind(0)))
-    turns = None if turn is None else turn.flatten(0, 1).unbind(1)
-    decays = None if decay is None else decay.expand(*change.shape[:3], *decay.shape[3:]).flatten(0, 1).unbind(1)
+    chunks = list(zip(*(x.expand(b, h, *x.shape[2:]).flatten(0, 1).unbind(1) for x in tensors), strict=True))
+    if not chunks:
+        return state.new_empty(b, h, 0, *state.shape[2:]), state
     before, after = [], []
-    for m, c in enumerate(change.flatten(0, 1).unbind(1)):
+    for m, chunk in enumerate(chunks):
         if fresh is not None:
             s = torch.where(*fresh[m], s)
         before.append(s)
-        kept = s + c if decays is None else torch.addcmul(c, decays[m], s)
-        s = kept if turns is None else torch.baddbmm(kept, turns[m], s)
+        s = update(s, *chunk)
         after.append(s)
-    entering = torch.stack(before, 1).view(change.shape)
+    entering = torch.stack(before, 1).unflatten(0, (b, h))
     if layout is None:
         return entering, s.view(state.shape)
     ends = torch.stack(after)[layout.last]

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._common import ChunkLayout, quarantine, scan_chunks
+from ._common import ChunkLayout, each_chunk, quarantine
 from ._decay import gated
 
 
@@ -26,23 +26,31 @@ def chunks(
     layout: ChunkLayout | None,
 ) -> tuple[Float[Tensor, "b h m c v"], Float[Tensor, "n h k v"]]:
     """All chunks at once but for the state, which passes through them one by one; no log-gate g is a decay of 1."""
-    sizes = [v.shape[-1], k.shape[-1]]
+    decay = None
     if g is None:
         (k, beta, v), stain = quarantine(k, beta, v)
-        decay = None
     else:
         (k, beta, _, v), stain = quarantine(k, beta, g.clamp(min=0.0), v)
         decay = gated(torch.where(g < torch.inf, g, 0.0))
     scaled = beta * k
-    within = (scaled @ k.mT).tril(-1)
-    scores = (q @ k.mT).tril()
-    if decay is None:
-        right, late = torch.cat([beta * v, scaled], -1), k
-    else:
-        within, scores = within * decay.within, scores * decay.within
-        right, late, q = torch.cat([beta * v, scaled * decay.begun], -1), k * decay.ended, q * decay.begun
-    solved = torch.linalg.solve_triangular(within, right, upper=False, unitriangular=True)
-    change, turn = (late.mT @ solved).split(sizes, -1)
-    before, last = scan_chunks(change + stain[..., -1:, :], state, layout, -turn, None if decay is None else decay.whole)
-    inner, read = (scores @ solved).split(sizes, -1)
-    return (q - read) @ before + inner + stain, last
+    within, scores = (scaled @ k.mT).tril_(-1), (q @ k.mT).tril_()
+    if decay is not None:
+        within *= decay.within
+        scores *= decay.within
+        scaled, k, q = scaled * decay.begun, k * decay.ended, q * decay.begun
+    right = torch.cat([beta * v, scaled], -1)
+    solved = torch.linalg.solve_triangular(within.mT, right.mT, upper=True, left=False, unitriangular=True).mT
+    kept = stain[..., -1:, :] + (1.0 if decay is None else decay.whole)
+    tensors = (*solved.split([v.shape[-1], k.shape[-1]], -1), k, kept.expand(*v.shape[:3], 1, -1))
+    writes = []
+
+    def update(s: Tensor, own: Tensor, found: Tensor, k: Tensor, kept: Tensor) -> Tensor:
+        writes.append(torch.baddbmm(own, found, s, alpha=-1))
+        return torch.baddbmm(s * kept, k.mT, writes[-1])
+
+    before, last = each_chunk(update, tensors, state, layout)
+    if not writes:
+        return (q * k).sum(-1, keepdim=True) * v, last
+    o = q @ before
+    o += scores @ torch.stack(writes, 1).view(v.shape)
+    return o.add_(stain), last

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Num
 from torch import Tensor
 
 
@@ -30,33 +30,31 @@ def gated(g: Float[Tensor, "b h m c 1"]) -> Decay:
     """The decay of a log-gate per token. A missing token has the gate 0."""
     g = g.squeeze(-1)
     later = torch.nn.functional.pad(g, (0, 1))[..., 1:]
-    sums = segments(g), g.cumsum(-1)[..., None], later.flip(-1).cumsum(-1).flip(-1)[..., None], g.sum(-1)[..., None, None]
-    return Decay(*(x.exp() for x in sums))
+    sums = g.cumsum(-1)[..., None], later.flip(-1).cumsum(-1).flip(-1)[..., None], g.sum(-1)[..., None, None]
+    return Decay(segments(g).exp().tril(), *(x.exp() for x in sums))
 
 
 def segments(g: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c c"]:
-    """The sums of g over j < s <= i in row i, column j; -∞ above the diagonal."""
-    c = g.shape[-1]
-    lower = torch.ones(c, c, dtype=torch.bool, device=g.device).tril()
-    terms = g.unsqueeze(-1).masked_fill(~lower.tril(-1), 0.0)
-    return terms.cumsum(-2).masked_fill(~lower, -torch.inf)
+    """The sums of g over j < s <= i in row i, column j; 0 above the diagonal."""
+    return g.unsqueeze(-1).expand(*g.shape, g.shape[-1]).tril(-1).cumsum(-2)
 
 
-def constant(g: Float[Tensor, " h"], chunk_size: int, lengths: Int[Tensor, " m"]) -> Decay:
-    """The decay of a log-gate per head, in chunks that hold so many tokens: n gates add up to n·g in one rounding."""
-    i = torch.arange(chunk_size, device=g.device)
+def constant(g: Float[Tensor, " h"], present: Float[Tensor, "1 1 m c 1"]) -> Decay:
+    """The decay of a log-gate per head, where ``present`` is 1 for a token and 0 for none: n gates add up to n·g in one rounding."""
+    c = present.shape[3]
+    i = torch.arange(c, device=g.device)
+    tokens = present.sum((0, 1, 3, 4))
     distance = i[:, None] - i
-    left = (lengths[:, None] - 1 - i).clamp(min=0)
     within = powers(g, distance.clamp(min=0)).masked_fill(distance < 0, 0.0)
     return Decay(
         within[None, :, None],
         powers(g, i + 1)[None, :, None, :, None],
-        powers(g, left)[None, :, :, :, None],
-        powers(g, lengths)[None, :, :, None, None],
+        powers(g, (tokens[:, None] - 1 - i).clamp(min=0))[None, :, :, :, None],
+        powers(g, tokens)[None, :, :, None, None],
     )
 
 
-def powers(g: Float[Tensor, " h"], n: Int[Tensor, "*n"]) -> Float[Tensor, "h *n"]:
+def powers(g: Float[Tensor, " h"], n: Num[Tensor, "*n"]) -> Float[Tensor, "h *n"]:
     """e^{n·g}, and 1 for n = 0 whatever g is."""
     g = g.view(-1, *(1,) * n.ndim)
     return (torch.where(n > 0, g, 0.0) * n).exp()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -35,6 +35,9 @@ from ._common import (
 
 NORM_EPS = 1e-6
 """The ε inside the root of the optional norm of queries and keys, as public kernels have it."""
+
+CACHED = 2**18
+"""The numbers of a tensor of which a CPU holds a few in its caches."""
 
 Result = tuple[Float[Tensor, "b t hv v"], Float[Tensor, "n hv k v"] | None]
 Gates = Mapping[str, tuple[Tensor | None, str]]
@@ -97,9 +100,28 @@ class Call:
 
     def by_chunk(self, form: Callable[..., tuple[Tensor, Tensor]], chunk_size: int) -> Result:
         """Run ``form(*inputs, state, layout)`` on inputs (b h m c d), cut into chunks that no two sequences share."""
-        layout = None if self.cu_seqlens is None else chunk_layout(self.cu_seqlens, self.v.shape[1], chunk_size)
-        o, last = form(*(to_chunks(x, chunk_size, layout) for x in self.inputs), self.state, layout)
-        return self._leave(from_chunks(o, self.v.shape[1], layout), last)
+        length = self.v.shape[1]
+        if self.cu_seqlens is not None:
+            layout = chunk_layout(self.cu_seqlens, length, chunk_size)
+            o, last = form(*(to_chunks(x, chunk_size, layout) for x in self.inputs), self.state, layout)
+            return self._leave(from_chunks(o, length, layout), last)
+        state, rows = self.state, []
+        for part in zip(*(x.split(self._span(chunk_size), 1) for x in self.inputs), strict=True):
+            o, state = form(*(to_chunks(x, chunk_size, None) for x in part), state, None)
+            rows.append(from_chunks(o, part[0].shape[1], None))
+        return self._leave(rows[0] if len(rows) == 1 else torch.cat(rows, 1), state)
+
+    def _span(self, chunk_size: int) -> int:
+        """How many tokens go through a form at once: on a CPU as many whole chunks as a cache holds, else all."""
+        q, k, v = self.inputs[:3]
+        if torch.compiler.is_compiling() or not q.is_cpu:
+            return max(1, q.shape[1])
+        token = q.shape[0] * q.shape[2] * max(chunk_size, k.shape[3], v.shape[3])
+        return chunk_size * max(1, CACHED // max(1, token * chunk_size))
+
+    def counting(self) -> Call:
+        """The same call with one more input: a 1 (1 t 1 1) for every token, which padding lacks."""
+        return replace(self, inputs=(*self.inputs, self.v.new_ones(1, self.v.shape[1], 1, 1, dtype=self.state.dtype)))
 
     def _leave(self, o: Tensor, state: Tensor) -> Result:
         """Undo the folding of heads, and return to the caller's dtype."""

@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from . import _decay
 from ._additive import chunks, one_chunk
-from ._common import ChunkLayout, accumulator, check, chunk_lengths
+from ._common import ChunkLayout, accumulator, check
+from ._decay import constant
 from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
 from .gated_retention import update
 
@@ -59,11 +59,7 @@ def parallel(
     """All tokens at once: o = (q kᵀ ⊙ D) v with D_ij = γ^{i-j}, in O(t²). Packed sequences come one after the other."""
     where, gates = "retention.parallel", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True)
-
-    def form(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        return one_chunk(_chunks(g_gamma, q.shape[1]))(q, k, v, state)
-
-    return entered.by_sequence(form)
+    return entered.counting().by_sequence(one_chunk(_chunks(g_gamma)))
 
 
 @documented(SEQUENCE)
@@ -81,7 +77,7 @@ def chunkwise(
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
     where, gates = "retention.chunkwise", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True, chunk_size=chunk_size)
-    return entered.by_chunk(_chunks(g_gamma, q.shape[1]), chunk_size)
+    return entered.counting().by_chunk(_chunks(g_gamma), chunk_size)
 
 
 @documented(TOKEN)
@@ -148,12 +144,9 @@ def _log_gamma(g_gamma: Tensor | None, heads: int, device: torch.device, dtype: 
     return torch.log1p(-torch.exp2(-5.0 - torch.arange(heads, device=device, dtype=torch.float64))).to(dtype)
 
 
-def _chunks(g_gamma: Tensor | None, length: int) -> Callable[..., tuple[Tensor, Tensor]]:
-    """The chunk form of sequences that fill ``length`` tokens."""
-
-    def form(q: Tensor, k: Tensor, v: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
+def _chunks(g_gamma: Tensor | None) -> Callable[..., tuple[Tensor, Tensor]]:
+    def form(q: Tensor, k: Tensor, v: Tensor, present: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
         g = _log_gamma(g_gamma, q.shape[1], q.device, q.dtype)
-        m, c = q.shape[2:4]
-        return chunks(q, k, v, state, layout, _decay.constant(g, c, chunk_lengths(length, m, c, layout, q.device)))
+        return chunks(q, k, v, state, layout, constant(g, present))
 
     return form
