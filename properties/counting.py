@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import Any
 
 import torch
@@ -126,11 +125,8 @@ def _added_product(args: Sequence[Any], kwargs: Mapping[str, Any], out: Tensor) 
 
 
 def _solve(args: Sequence[Any], kwargs: Mapping[str, Any], out: Tensor) -> Counts:
-    """Forward or backward substitution: row i subtracts i products, and divides by the diagonal where it is not 1."""
-    if not kwargs.get("left", True):
-        raise Uncounted("solve_triangular from the right: its operations are not known to the counter.")
-    n, columns = out.shape[-2:]
-    below = prod(out.shape[:-2]) * columns * (n * (n - 1) // 2)
+    """Substitution, from either side: the i-th unknown subtracts i - 1 products, and is divided by the diagonal where that is not 1."""
+    below = out.numel() * (args[0].shape[-1] - 1) // 2
     return {MULTIPLICATIONS: below, ADDITIONS: below, DIVISIONS: 0 if kwargs.get("unitriangular", False) else out.numel()}
 
 

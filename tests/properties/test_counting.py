@@ -53,6 +53,11 @@ KNOWN: dict[str, tuple[Callable[[], object], dict[str, int]]] = {
         lambda: torch.linalg.solve_triangular(square, columns, upper=False, unitriangular=True),
         {"multiplications": 36, "additions": 36},
     ),
+    "substitution from the right": (
+        lambda: torch.linalg.solve_triangular(square, columns.mT, upper=True, left=False, unitriangular=True),
+        {"multiplications": 36, "additions": 36},
+    ),
+    "substitution of nothing": (lambda: torch.linalg.solve_triangular(ones(0, 0), ones(0, 3), upper=False), {}),
     "integers": (lambda: torch.arange(5) + 1, {}),
 }
 
