@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .formulas import Equation, Iff, LessEqual, Statement
-from .terms import Apply, Deriv, Exp, Integral, indices, matrix, scalar
+from .formulas import Equation, Iff, Implies, Invertible, LessEqual, Statement
+from .terms import Apply, Deriv, Exp, Ind, Integral, indices, matrix, scalar
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,10 @@ class Theorem:
     statement: Statement
 
 
-_n = indices("n")[0]
+_n, _m = indices("n m")
 _t, _s = scalar("t"), scalar("s")
 _F = matrix("F", _n, _n)
+_X, _Y = matrix("X", _n, _m), matrix("Y", _m, _n)
 
 
 def _y(at: object) -> Apply:
@@ -46,6 +47,12 @@ ASSUMED = {
                     _y(_t) + Integral(_F * Exp((_t - _s) * _F) * _y(_s), _s, 0, _t),
                 )
             ),
+        ),
+        Theorem(
+            "null-vector",
+            "a matrix with more columns than rows sends a vector other than 0 to 0; so no product through fewer dimensions is invertible",
+            "Axler, Linear Algebra Done Right, 3rd ed., section 3.B: a map to a smaller space is not injective",
+            Statement(Implies(Invertible(_Y * _X), LessEqual(Ind(_m), Ind(_n)))),
         ),
         Theorem(
             "zero-derivative",

@@ -19,7 +19,8 @@ NODES = frozenset(
     v for m in (tm, fm) for v in vars(m).values() if isinstance(v, type) and issubclass(v, (tm.Term, tm.Cond, tm.Cut, fm.Formula))
 )
 PLAIN = re.compile(r"[^\s*+;,|()<>\[\]{}]+")  # names of indices are written into expressions
-SUPPOSED = re.compile(r"negation|premise( \d+)?|part \d+|induction hypothesis")  # names of what a proof supposes or has shown
+# names of what a proof supposes or has shown
+SUPPOSED = re.compile(r"negation|premise( \d+)?|part \d+|induction hypothesis|null vector|length 1")
 
 
 def clean(part: Basic) -> None:

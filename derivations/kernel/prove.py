@@ -25,6 +25,7 @@ from .formulas import (
 from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, supposing, unfolding
 from .language import SUPPOSED, clean, parts_of
 from .normal import Rule, conditions_of
+from .nullspace import with_null_vector
 from .order import contradiction, exists, sign
 from .printing import text
 from .proof import Proof, Unproved, _seal
@@ -62,6 +63,9 @@ def _proof(statement: Statement, script: sc.Script, library: Library) -> Proof:
     )
 
 
+NAMED = (tm.Var, tm.Apply, tm.Rec)
+
+
 def well_formed(statement: Statement) -> None:
     """Its parts are clean, a family has one shape of index, assumption names differ, nothing is trivial."""
     arity: dict[tuple[str, str], object] = {}
@@ -74,6 +78,8 @@ def well_formed(statement: Statement) -> None:
             made = (len(node.args[1].args), node.field)
             if arity.setdefault(kind, made) != made:
                 raise Unproved(f"{node.name} is used with {arity[kind]} and {made} as its indices and field")
+    if both := {c.name for c in statement.cuts} & {n.name for p in parts for n in tm.walk(p) if isinstance(n, NAMED)}:
+        raise Unproved(f"the names {sorted(both)} are those of cuts and of terms")
     names = [a.name for a in statement.assumptions]
     if len(set(names)) != len(names):
         raise Unproved(f"two assumptions have one name: {names}")
@@ -121,7 +127,7 @@ def _run(goal: Goal, script: sc.Script) -> None:
         sc.Direct: direct, sc.Chain: chain, sc.Induction: _induction, sc.Rowwise: _rowwise,
         sc.Blockwise: _blockwise, sc.Cases: _cases, sc.Each: _each, sc.Both: _both, sc.Suppose: _suppose,
         sc.ForEach: _for_each, sc.Sign: sign, sc.Contradiction: contradiction, sc.Exists: exists, sc.Ode: ode,
-        sc.Sizes: at_sizes, sc.UniqueInverse: unique_inverse,
+        sc.Sizes: at_sizes, sc.UniqueInverse: unique_inverse, sc.NullVector: _null_vector, sc.Absurd: _absurd,
     }  # fmt: skip
     if type(script) not in methods:
         raise Unproved(f"{type(script).__name__} is not on the list of proof methods")
@@ -130,7 +136,10 @@ def _run(goal: Goal, script: sc.Script) -> None:
     methods[type(script)](kept, script)
 
 
-STILL = (sc.Direct, sc.Chain, sc.Rowwise, sc.Each, sc.Both, sc.Suppose, sc.ForEach, sc.Sign, sc.Contradiction, sc.Exists)
+STILL = (
+    sc.Direct, sc.Chain, sc.Rowwise, sc.Each, sc.Both, sc.Suppose, sc.ForEach, sc.Sign, sc.Contradiction, sc.Exists,
+    sc.NullVector, sc.Absurd,
+)  # fmt: skip
 
 
 def _induction(goal: Goal, script: sc.Induction) -> None:
@@ -270,6 +279,14 @@ def _suppose(goal: Goal, script: sc.Suppose) -> None:
         raise Unproved(f"Suppose proves an implication, not {text(goal.formula)}")
     a, b = cast("tuple[Formula, Formula]", goal.formula.args)
     _run(replace(_supposing(goal, a), formula=b), script.script)
+
+
+def _null_vector(goal: Goal, script: sc.NullVector) -> None:
+    _run(with_null_vector(goal, script), script.script)
+
+
+def _absurd(goal: Goal, script: sc.Absurd) -> None:
+    _run(replace(goal, formula=Equation(1, 0), title="a contradiction"), script.script)
 
 
 def _for_each(goal: Goal, script: sc.ForEach) -> None:

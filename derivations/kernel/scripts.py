@@ -199,6 +199,28 @@ class Contradiction:
 
 
 @dataclass(frozen=True)
+class NullVector:
+    """More columns than rows: numbers ``x`` of length 1 with x_1 column_1 + … + x_last column_last = 0.
+
+    ``column`` is the column at index ``j``; ``x`` is the name of a family of real scalars that occurs nowhere else. What
+    is known of them are the assumptions ``null vector`` and ``length 1``. Assumes the theorem null-vector.
+    """
+
+    column: Term
+    j: Symbol
+    last: Any
+    x: str
+    script: Script
+
+
+@dataclass(frozen=True)
+class Absurd:
+    """The assumptions contradict each other: ``script`` shows 1 = 0, from which everything follows."""
+
+    script: Script
+
+
+@dataclass(frozen=True)
 class Exists:
     """A scalar is not zero, or a matrix is invertible, as a product of factors that are known to be.
 
@@ -235,5 +257,5 @@ class UniqueInverse:
 
 Script: TypeAlias = (
     Direct | Chain | Induction | Rowwise | Blockwise | Cases | Each | Both | Suppose | ForEach | Sign | Contradiction
-    | Exists | Ode | Sizes | UniqueInverse
+    | Exists | Ode | Sizes | UniqueInverse | NullVector | Absurd
 )

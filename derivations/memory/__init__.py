@@ -1,12 +1,11 @@
 """What a layer remembers of its keys and values: linear attention, and softmax attention beside it.
 
 Exact recall and weights that never change (linear.py); the range of the logits in the place of the size of the keys
-(softmax.py); what
-more keys than dimensions cost (interference.py).
+(softmax.py); how many values a state holds (capacity.py), and what more keys than dimensions cost (interference.py).
 """
 
-from . import interference, linear, softmax
+from . import capacity, interference, linear, softmax
 
-CLAIMS = (*linear.CLAIMS, *softmax.CLAIMS, *interference.CLAIMS)
+CLAIMS = (*linear.CLAIMS, *softmax.CLAIMS, *capacity.CLAIMS, *interference.CLAIMS)
 
 __all__ = ["CLAIMS"]
