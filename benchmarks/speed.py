@@ -17,6 +17,8 @@ from benchmarks.report import plot, summary, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "performance.md"
+MARKS = ("<!-- speed: written by benchmarks/speed.py -->\n", "<!-- /speed -->")
 PACKAGES = ("torch", "flash-linear-attention", "transformers", "mambapy", "torchscale", "pytorch-fast-transformers")
 LENGTHS, GROWTH = (512, 2048, 8192), (2048, 4096, 8192, 16384)
 QUICK, QUICK_GROWTH = (256, 512), (256, 512, 1024)
@@ -24,7 +26,7 @@ THREADS = (1, 2)
 
 
 def main() -> None:
-    """Check everyone, time everyone, write the report."""
+    """Check everyone, time everyone, write the report; the page in docs only beside the results in their usual place."""
     options = _options()
     begin = time.perf_counter()
     lengths, growth = (QUICK, QUICK_GROWTH) if options.quick else (LENGTHS, GROWTH)
@@ -41,6 +43,9 @@ def main() -> None:
     (options.to / "speed.md").write_text(table(found), encoding="utf-8")
     plot(found, options.to / "speed.svg")
     print(summary(found))
+    if options.to == RESULTS:
+        before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
+        PAGE.write_text(before + MARKS[0] + summary(found) + "\n" + MARKS[1] + rest.split(MARKS[1])[1], encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:

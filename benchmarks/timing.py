@@ -14,7 +14,8 @@ import torch
 from benchmarks.contestants import Contestant
 from benchmarks.operators import FORWARD, Operator, draw
 
-MOST_LAPS = 25
+LAPS = (3, 25)
+"""The fewest and the most laps of a call."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,12 @@ def forecast(past: Mapping[int, float], length: int) -> float:
 def interleaved(calls: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, Time]:
     """Give every call about so many seconds, in rounds in which each is made once; those that had theirs drop out.
 
-    A first call of each warms up and is not counted, unless it takes all the time by itself.
+    A first call of each warms up and is not counted. A call so long that the fewest laps would take ten times as long is made
+    only that once, and counted.
     """
+    gc.collect()
     first = {name: _lap(call) for name, call in calls.items()}
-    wanted = {name: min(MOST_LAPS, int(seconds / clock)) for name, (_, clock) in first.items()}
+    wanted = {name: _laps(seconds, clock) for name, (_, clock) in first.items()}
     laps = {name: [] if wanted[name] else [lap] for name, lap in first.items()}
     for n in range(max(wanted.values(), default=0)):
         names = [name for name in calls if n < wanted[name]]
@@ -73,8 +76,12 @@ def matrix_product_rate(size: int = 2048, laps: int = 5) -> tuple[float, float]:
     return 2 * size**3 / (1000 * best[0]), 2 * size**3 / (1000 * best[1])
 
 
+def _laps(seconds: float, clock: float) -> int:
+    fewest, most = LAPS
+    return 0 if fewest * clock > 10 * seconds else max(fewest, min(most, int(seconds / clock)))
+
+
 def _lap(call: Callable[[], object]) -> tuple[float, float]:
-    gc.collect()
     clock, processor = time.perf_counter(), time.process_time()
     call()
     return time.process_time() - processor, time.perf_counter() - clock
