@@ -27,6 +27,7 @@ ATTENDED = kv_cache.attend(queries[t], t, t)
 CACHES = tuple(Stack(slot(j)[t].T, j, 1, t) for slot in (kv_cache.key, kv_cache.value))
 STEP, LINEAR_STEP = cost.step(DECLARATION), cost.step(LINEAR_ATTENTION)
 width, height = Ind(d_k), Ind(d_v)
+twice = Num(2) * height * width
 
 
 def takes(computed: tuple[Term, ...], **closed: Term) -> tuple[Equation, ...]:
@@ -51,7 +52,7 @@ each_token = Ind(t) * (width + height)
 
 def linear_step(additions: Term) -> tuple[Equation, ...]:
     """A step of linear attention, in operations and numbers kept."""
-    operations = takes(LINEAR_STEP, multiplications=2 * height * width, additions=additions)
+    operations = takes(LINEAR_STEP, multiplications=twice, additions=additions)
     return (*operations, keeps(LINEAR_ATTENTION.state[t], numbers=width * height))
 
 
@@ -62,7 +63,7 @@ def cached_step(additions: Term, multiplications: Term = each_token, numbers: Te
 
 
 any_step = (*map(calls, ("f_A", "f_B", "f_C")), *takes(STEP, additions=height * width))
-linear = linear_step(2 * height * width - height)
+linear = linear_step(twice - height)
 additions = Ind(t) * Ind(d_k - 1) + Ind(t - 1) * (1 + height)
 parts = (*any_step, *linear, *cached_step(additions))
 step_cost = Statement(And(*parts), le(0, T) & le(1, t) & le(1, d_k) & le(0, d_v))
@@ -73,7 +74,7 @@ STEP_COST = Claim(
     "both grow linearly in t",
     statement=step_cost,
     sources=(
-        Source(NOTE, "section 1.2: recurrent inference", "operations as they are written; f_A, f_B and f_C are called"),
+        Source(NOTE, "section 1.2: RNNs and self-attention at inference", "operations as they are written; f_A, f_B and f_C are called"),
         Source(kv_cache.SHAZEER, "incremental multi-head attention", "one head; operations as they are written"),
     ),
     proof=Each((Direct(),) * len(parts)),
@@ -82,7 +83,7 @@ STEP_COST = Claim(
         variant(
             step_cost,
             "a sum of d_k products takes d_k additions",
-            And(*any_step, *linear_step(2 * height * width), *cached_step(additions)),
+            And(*any_step, *linear_step(twice), *cached_step(additions)),
         ),
         variant(
             step_cost,
@@ -139,7 +140,7 @@ PARALLEL_DEPTH = Claim(
         variant(
             parallel_depth,
             "m levels add up 2m terms",
-            And(chain, pairs(1), Equation(tree[m], 2 * Ind(m) * leaf), levels[1], padded(t)),
+            And(chain, pairs(1), Equation(tree[m], Num(2) * Ind(m) * leaf), levels[1], padded(t)),
         ),
         variant(parallel_depth, "the zeros begin one term late", And(chain, pairs(1), *levels, padded(t + 1))),
     ),
