@@ -1,19 +1,13 @@
-"""Gated linear attention: every channel of the keys, and every channel of the values, fades by a factor of its own.
-
-    H_t = diag(e_t) H_{t-1} diag(a_t) + v_t k_tᵀ        y_t = H_t q_t
-
-With e = 1, as the paper has it in the end, only the keys' channels fade. Source: Yang, Wang, Shen, Panda, Kim, "Gated
-Linear Attention Transformers with Hardware-Efficient Training", arXiv 2312.06635. Column convention: H is d_v x d_k.
-"""
+"""The forms of gated linear attention: unrolled, by channels, in parallel, cut and resumed, and its special gates."""
 
 from __future__ import annotations
 
-from .claim import Claim, Source, variant
-from .gated_retention.operator import H as GATED_RETENTION
-from .gated_retention.operator import gamma
-from .kernel.formulas import And, Assumption, Declaration, Equation, ForAll, Formula, Implies, Statement
-from .kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise, Suppose, Unfold, Using
-from .kernel.terms import (
+from ..claim import Claim, Source, variant
+from ..gated_retention.operator import H as GATED_RETENTION
+from ..gated_retention.operator import gamma
+from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Implies, Statement
+from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise, Suppose, Unfold, Using
+from ..kernel.terms import (
     Diag,
     Entry,
     Eye,
@@ -31,33 +25,12 @@ from .kernel.terms import (
     indicator,
     indices,
     le,
-    matrix,
     recurrence,
-    vectors,
 )
-from .linear_attention.operator import H as LINEAR
+from ..linear_attention.operator import H as LINEAR
+from .operator import DECLARATION, H0, YANG, H, a, d_k, d_v, e, k, q, t, v
 
-d_k, d_v = indices("d_k d_v")
-t, s, r, j, i, l, n, c, N, T = indices("t s r j i l n c N T")
-q, k, v = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v)
-a, e = vectors("a", d_k), vectors("e", d_v)
-H0 = matrix("H0", d_v, d_k)
-
-YANG = "Yang et al., Gated Linear Attention Transformers with Hardware-Efficient Training, arXiv 2312.06635"
-
-H = recurrence("H", H0, lambda t, H: Diag(e[t]) * H * Diag(a[t]) + v[t] * k[t].T)
-
-DECLARATION = Declaration(
-    operator="gated-linear-attention",
-    inputs={"q": q, "k": k, "v": v, "a": a, "e": e},
-    output=H[t] * q[t],
-    t=t,
-    state=H,
-    initial_state=H0,
-    domains={"q": "real", "k": "real", "v": "real", "a": "real, 0 <= a_i <= 1", "e": "real, 0 <= e_i <= 1"},
-    source=f"{YANG}, the recurrent form with G_t = α_tᵀ β_t",
-)
-DECLARATIONS = (DECLARATION,)
+s, r, j, i, l, n, c, N, T = indices("s r j i l n c N T")
 
 
 def write(at: Index) -> Term:
