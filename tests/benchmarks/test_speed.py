@@ -80,3 +80,36 @@ def test_every_peer_package_is_pinned():
     named = re.search(r"^PACKAGES = \((.*)\)$", (ROOT / "benchmarks" / "speed.py").read_text(encoding="utf-8"), re.MULTILINE)
     for package in re.findall(r'"([^"]+)"', named[1]):
         assert package == "torch" or re.search(rf"^{package}==\d", pins, re.MULTILINE)
+
+
+def found(ours, peer):
+    def time(name, direction, milliseconds):
+        return {"operator": "delta-rule", "name": name, "length": 8192, "direction": direction, "processor": milliseconds, "clock": 0.0}
+
+    check = {"operator": "delta-rule", "name": "bad", "length": 8192, "output": 0.5, "gradient": 0.25, "broken": ""}
+    run = {"threads": 1, "skipped": [], "rate": {"processor": 2e6, "clock": 1e6}}
+    run["times"] = [time("isoform chunkwise", "forward", ours), time("peer", "forward", peer), time("in C++", "forward", 1.0)]
+    return {
+        "packages": {"torch": "1", "mambapy": "not installed"},
+        "lengths": [8192],
+        "torch_peers": ["peer"],
+        "missing": {"delta-rule": {"gone": "ModuleNotFoundError: No module named 'gone'"}},
+        "checks": [check | {"right": {"forward": False, "forward+backward": True}}],
+        "costs": {"delta-rule": {"operations": 20_000_000, "bytes": 3_000_000, "straight": True}},
+        "runs": [run],
+        "growth": [{"operator": "delta-rule", "direction": "forward", "times": {"2048": 1.0, "16384": 8.0}, "exponent": 1.0}],
+    }
+
+
+@pytest.mark.parametrize(("ours", "ratio", "reached"), [(69.0, "0.69", "yes"), (71.0, "0.71", "no")])
+def test_a_target_is_reached_beside_the_best_torch_peer_only(benchmark, ours, ratio, reached):
+    text = benchmark("report").summary(found(ours, 100.0))
+    assert f"| delta-rule | 1 | forward | {ours:.1f} | peer | 100 | {ratio} | 0.7 | {reached} | {ours / 10:.1f} |" in text
+    assert "| delta-rule | 1 | forward+backward | missing |" in text
+
+
+def test_what_is_not_timed_is_named(benchmark):
+    text = benchmark("report").table(found(1.0, 2.0))
+    assert "- delta-rule: gone: ModuleNotFoundError: No module named 'gone'" in text
+    assert "- delta-rule: bad, T = 8192, forward: wrong, by 5.0e-01 in the output and 2.5e-01 in a gradient" in text
+    assert "| delta-rule | 20 | 3 | yes, both | 1.00 |  |" in text
