@@ -1,7 +1,7 @@
 """Memories whose writes only add up and fade: S_t = γ_t S_{t-1} + k_t v_tᵀ, a chunk at a time.
 
 From the state S before a chunk, and with D the decay between its tokens, row i of the output is
-o_i = γ_{1..i} Sᵀ q_i + Σ_{j<=i} D_ij (q_i·k_j) v_j, and the state after it is γ_{1..c} S + Σ_j γ_{j+1..c} k_j v_jᵀ.
+o_i = γ_{1..i} Sᵀ q_i + Σ_{j<=i} D_ji (k_j·q_i) v_j, and the state after it is γ_{1..c} S + Σ_j γ_{j+1..c} k_j v_jᵀ.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def chunks(
     kept = v if decay is None else v * decay.ended
     before, last = scan_chunks(k.mT @ kept, state, layout, decay=None if decay is None else decay.whole)
     (k, v), stain = quarantine(k, v)
-    scores = (q @ k.mT).tril_()
+    scores = (k @ q.mT).triu_()
     o = q @ before
     if decay is not None:
         scores *= decay.within
         o *= decay.begun
-    o += scores @ v
+    o += scores.mT @ v
     return o.add_(stain), last
 
 

@@ -1,7 +1,7 @@
 """Memories that correct what a key finds: S' = γ_t S_{t-1}, S_t = S' + β_t k_t (v_t - S'ᵀ k_t)ᵀ, a chunk at a time.
 
 With S the state before a chunk and D the decay between its tokens, the writes u_i = β_i (v_i - S'ᵀ k_i) solve
-u_i + Σ_{j<i} β_i D_ij (k_i·k_j) u_j = β_i v_i - β_i γ_{1..i} Sᵀ k_i: one triangular solve with two right sides, [U, W],
+u_i + Σ_{j<i} β_i D_ji (k_j·k_i) u_j = β_i v_i - β_i γ_{1..i} Sᵀ k_i: one triangular solve with two right sides, [U, W],
 gives u = U - W S (the UT transform; Yang et al. 2024, arXiv:2406.06484, eq. 8-11, and with gates arXiv:2412.06464).
 The rest is a memory to which k_i u_iᵀ is added.
 """
@@ -33,13 +33,13 @@ def chunks(
         (k, beta, _, v), stain = quarantine(k, beta, g.clamp(min=0.0), v)
         decay = gated(torch.where(g < torch.inf, g, 0.0))
     scaled = beta * k
-    within, scores = (scaled @ k.mT).tril_(-1), (q @ k.mT).tril_()
+    overlaps, scores = (k @ scaled.mT).triu_(1), (k @ q.mT).triu_()
     if decay is not None:
-        within *= decay.within
+        overlaps *= decay.within
         scores *= decay.within
         scaled, k, q = scaled * decay.begun, k * decay.ended, q * decay.begun
     right = torch.cat([beta * v, scaled], -1)
-    solved = torch.linalg.solve_triangular(within.mT, right.mT, upper=True, left=False, unitriangular=True).mT
+    solved = torch.linalg.solve_triangular(overlaps, right.mT, upper=True, left=False, unitriangular=True).mT
     kept = stain[..., -1:, :] + (1.0 if decay is None else decay.whole)
     tensors = (*solved.split([v.shape[-1], k.shape[-1]], -1), k, kept.expand(*v.shape[:3], 1, -1))
     writes = []
@@ -52,5 +52,5 @@ def chunks(
     if not writes:
         return (q * k).sum(-1, keepdim=True) * v, last
     o = q @ before
-    o += scores @ torch.stack(writes, 1).view(v.shape)
+    o += scores.mT @ torch.stack(writes, 1).view(v.shape)
     return o.add_(stain), last

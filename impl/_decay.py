@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor
 
 
@@ -17,11 +17,11 @@ class Decay(NamedTuple):
     """Products of the gates of a chunk; the axes b, h and m may be 1 where a product does not depend on them."""
 
     within: Float[Tensor, "b h m c c"]
-    """Of the gates j < s <= i in row i, column j: what row i sees of the write at j; 0 above the diagonal."""
+    """Of the gates j < s <= i in row j, column i: what is left at i of the write at j; 0 below the diagonal."""
     begun: Float[Tensor, "b h m c 1"]
-    """Of the gates s <= i: what row i sees of the state before the chunk."""
+    """Of the gates s <= i: what is left at i of the state before the chunk."""
     ended: Float[Tensor, "b h m c 1"]
-    """Of the gates s > j: what the state after the chunk sees of the write at j."""
+    """Of the gates s > j: what is left in the state after the chunk of the write at j."""
     whole: Float[Tensor, "b h m 1 1"]
     """Of all gates."""
 
@@ -31,30 +31,24 @@ def gated(g: Float[Tensor, "b h m c 1"]) -> Decay:
     g = g.squeeze(-1)
     later = torch.nn.functional.pad(g, (0, 1))[..., 1:]
     sums = g.cumsum(-1)[..., None], later.flip(-1).cumsum(-1).flip(-1)[..., None], g.sum(-1)[..., None, None]
-    return Decay(segments(g).exp().tril(), *(x.exp() for x in sums))
+    return Decay(segments(g).exp().triu(), *(x.exp() for x in sums))
 
 
 def segments(g: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c c"]:
-    """The sums of g over j < s <= i in row i, column j; 0 above the diagonal."""
-    return g.unsqueeze(-1).expand(*g.shape, g.shape[-1]).tril(-1).cumsum(-2)
+    """The sums of g over j < s <= i in row j, column i; 0 below the diagonal."""
+    return g.unsqueeze(-2).expand(*g.shape, g.shape[-1]).triu(1).cumsum(-1)
 
 
 def constant(g: Float[Tensor, " h"], present: Float[Tensor, "1 1 m c 1"]) -> Decay:
     """The decay of a log-gate per head, where ``present`` is 1 for a token and 0 for none: n gates add up to n·g in one rounding."""
     c = present.shape[3]
-    i = torch.arange(c, device=g.device)
-    tokens = present.sum((0, 1, 3, 4))
-    distance = i[:, None] - i
-    within = powers(g, distance.clamp(min=0)).masked_fill(distance < 0, 0.0)
+    n = torch.arange(c + 1, device=g.device)
+    power = (torch.where(n > 0, g[:, None], 0.0) * n).exp()
+    tokens = present.sum((0, 1, 3, 4)).long()
+    shifted = torch.nn.functional.pad(power[:, :c], (max(c - 1, 0), 0)).unfold(-1, c, 1).flip(-2)
     return Decay(
-        within[None, :, None],
-        powers(g, i + 1)[None, :, None, :, None],
-        powers(g, (tokens[:, None] - 1 - i).clamp(min=0))[None, :, :, :, None],
-        powers(g, tokens)[None, :, :, None, None],
+        shifted[None, :, None],
+        power[None, :, None, 1:, None],
+        power[:, (tokens[:, None] - 1 - n[:c]).clamp(min=0)][None, ..., None],
+        power[:, tokens][None, ..., None, None],
     )
-
-
-def powers(g: Float[Tensor, " h"], n: Num[Tensor, "*n"]) -> Float[Tensor, "h *n"]:
-    """e^{n·g}, and 1 for n = 0 whatever g is."""
-    g = g.view(-1, *(1,) * n.ndim)
-    return (torch.where(n > 0, g, 0.0) * n).exp()
