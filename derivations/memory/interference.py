@@ -83,7 +83,7 @@ INTERFERENCE = Claim(
     statement=interference,
     sources=(
         Source(NOTE, "section 1.3.3: at most d keys can be designed", "there without a bound"),
-        Source(WELCH, "", "the bound for k = 1, in real numbers; said here as: squared weights at most m only if t - d <= m d (t - 1)"),
+        Source(WELCH, "the bound for k = 1", "said here as: squared weights are at most m only if t - d <= m d (t - 1)"),
     ),
     proof=proof,
     near_misses=(
