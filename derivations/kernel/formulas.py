@@ -157,8 +157,8 @@ class Declaration:
     """An operator as its recurrence or read-out: the object that proofs are about and that the oracle runs.
 
     ``inputs`` maps the names of the plain call to the family that holds their values at time t, ``domains``
-    says where they live, in words; ``state`` is None for an operator without one. ``output`` is the read-out
-    at index ``t``, with ``length`` the number of steps where the read-out needs it.
+    says where they live, in words; ``state`` is None for an operator without one, a tuple for several.
+    ``output`` is the read-out at index ``t``, with ``length`` the number of steps where the read-out needs it.
     """
 
     operator: str
@@ -166,7 +166,7 @@ class Declaration:
     output: Term
     t: Symbol
     state: Any = None
-    initial_state: Var | None = None
+    initial_state: Var | tuple[Var, ...] | None = None
     length: Symbol | None = None
     domains: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
