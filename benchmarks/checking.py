@@ -2,58 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from math import isnan, nan
+from math import isnan
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from benchmarks.contestants import Contestant, forms
-from benchmarks.operators import FORWARD, Operator, draw
+from benchmarks.operators import BOTH, FORWARD, Operator, draw
 
 LIMIT = 2.0**-8
-"""The largest error of a right result, as a part of the largest entry: what bfloat16 resolves. NaN is no right result."""
+"""The largest error of a right result, as a part of the largest entry: what bfloat16 resolves."""
 
 
 @dataclass(frozen=True)
 class Check:
     """The error of the output, and the largest of the gradients', each over the largest entry of the truth.
 
-    `broken` says which call raised, if one did; its error is then NaN.
+    `broken` says what a call raised, or that it gave NaN; then, and of a call that was not made, there is no error.
+    `milliseconds` has the clock of each call that was made, by direction.
     """
 
-    output: float
-    gradient: float
+    output: float | None = None
+    gradient: float | None = None
     broken: str = ""
+    milliseconds: Mapping[str, float] = field(default_factory=dict)
 
     def right(self, direction: str) -> bool:
         """Whether what is timed in this direction is a number, and close."""
-        return self.output <= LIMIT and (direction == FORWARD or self.gradient <= LIMIT)
+        errors = (self.output,) if direction == FORWARD else (self.output, self.gradient)
+        return all(error is not None and error <= LIMIT for error in errors)
 
 
-def checks(operator: Operator, length: int, able: Iterable[Contestant]) -> dict[str, Check]:
-    """Check everyone at this length, one after the other."""
+def checks(
+    operator: Operator, length: int, able: Iterable[Contestant], made: Callable[[str, str], bool] = lambda name, direction: True
+) -> dict[str, Check]:
+    """Check everyone at this length, one after the other; ``made(name, direction)`` says which calls are made at all."""
     recurrent = next(form for form in forms(operator.name) if form.__name__ == "recurrent")
     inputs = {name: x.double() for name, x in draw(operator, length).items()}
     exact = cache(lambda row_scale: _run(Contestant("", lambda **x: recurrent(**x)[0], row_scale=row_scale), inputs))
-    able = (one for one in able if one.longest is None or length <= one.longest)
-    return {one.name: _check(one, draw(operator, length), exact(one.row_scale)) for one in able}
+    found = {}
+    for one in able:
+        if one.longest is None or length <= one.longest:
+            directions = [direction for direction in (FORWARD, BOTH) if made(one.name, direction)]
+            found[one.name] = _check(one, draw(operator, length), exact(one.row_scale), directions)
+    return found
 
 
-def _check(one: Contestant, inputs: dict[str, Tensor], truth: list[Tensor]) -> Check:
-    try:
-        with torch.no_grad():
-            output = _error(_output(one, one.arrange(inputs)), truth[0])
-    except Exception as reason:
-        return Check(nan, nan, f"forward: {_first_line(reason)}")
-    try:
-        gradients = [_error(x, y) for x, y in zip(_run(one, inputs)[1:], truth[1:], strict=True)]
-    except Exception as reason:
-        return Check(output, nan, f"backward: {_first_line(reason)}")
-    return Check(output, nan if any(map(isnan, gradients)) else max(gradients))
+def _check(one: Contestant, inputs: dict[str, Tensor], truth: list[Tensor], directions: Iterable[str]) -> Check:
+    errors, broken, milliseconds = {}, "", {}
+    for direction in directions:
+        begin = time.perf_counter()
+        try:
+            results = [_output(one, one.arrange(inputs)).detach()] if direction == FORWARD else _run(one, inputs)[1:]
+        except Exception as reason:
+            broken = f"{type(reason).__name__}: {reason}".splitlines()[0]
+            break
+        milliseconds[direction] = 1000 * (time.perf_counter() - begin)
+        each = [_error(*pair) for pair in zip(results, truth[:1] if direction == FORWARD else truth[1:], strict=True)]
+        if any(map(isnan, each)):
+            broken = "NaN"
+            break
+        errors[direction] = max(each)
+    return Check(errors.get(FORWARD), errors.get(BOTH), broken, milliseconds)
 
 
 def _run(one: Contestant, inputs: dict[str, Tensor]) -> list[Tensor]:
@@ -67,10 +82,6 @@ def _run(one: Contestant, inputs: dict[str, Tensor]) -> list[Tensor]:
 def _output(one: Contestant, inputs: dict[str, Tensor]) -> Tensor:
     o = one.swap(one.call(**inputs))
     return normalize(o, dim=-1) if one.row_scale else o
-
-
-def _first_line(reason: Exception) -> str:
-    return f"{type(reason).__name__}: {reason}".splitlines()[0]
 
 
 def _error(x: Tensor, truth: Tensor) -> float:

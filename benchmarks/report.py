@@ -33,7 +33,7 @@ def plot(found: Found, path: Path) -> None:
     """Log time against log length on one thread: one panel an operator, the forward pass drawn through, both passes dashed."""
     import matplotlib
 
-    matplotlib.use("svg")
+    matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     matplotlib.rcParams |= {"svg.hashsalt": "isoform", "font.size": 8}
@@ -99,18 +99,18 @@ def _row(found: Found, run: Found, operator: Operator, name: str) -> tuple[str, 
     cells = []
     for direction in DIRECTIONS:
         taken = {t["length"]: _milliseconds(run, t) for t in _of(run["times"], operator, name, direction)}
-        long = {s["length"] for s in _of(run["skipped"], operator, name, direction)}
+        long = {s["length"] for s in _of(found["skipped"], operator, name, direction)}
         cells += [_number(taken[n]) if n in taken else "too long" if n in long else "–" for n in found["lengths"]]
     checks = _of(found["checks"], operator, name)
-    errors = [max((c[kind] for c in checks if c[kind] == c[kind]), default=float("nan")) for kind in ("output", "gradient")]
-    return (name, *cells, *(f"{e:.1e}" if e == e else "–" for e in errors))
+    errors = [max((c[kind] for c in checks if c[kind] is not None), default=None) for kind in ("output", "gradient")]
+    return (name, *cells, *map(_error, errors))
 
 
 def _absent(found: Found) -> str:
     lines = [f"- {operator}: {name}: {reason}" for operator, names in found["missing"].items() for name, reason in names.items()]
     for c in found["checks"]:
         if wrong := [way for way, right in c["right"].items() if not right]:
-            why = c["broken"] or f"wrong, by {c['output']:.1e} in the output and {c['gradient']:.1e} in a gradient"
+            why = c["broken"] or f"wrong, by {_error(c['output'])} in the output and {_error(c['gradient'])} in a gradient"
             lines.append(f"- {c['operator']}: {c['name']}, T = {c['length']}, {' and '.join(wrong)}: {why}")
     return "## Not timed, and why\n\n" + ("\n".join(lines) or "Nothing.")
 
@@ -157,6 +157,10 @@ def _names(run: Found, operator: Operator) -> list[str]:
 def _of(rows: Iterable[Found], operator: Operator, name: str, direction: str | None = None) -> list[Found]:
     named = [r for r in rows if (r["operator"], r["name"]) == (operator.name, name)]
     return [r for r in named if direction is None or r["direction"] == direction]
+
+
+def _error(error: float | None) -> str:
+    return "–" if error is None else f"{error:.1e}"
 
 
 def _number(milliseconds: float) -> str:

@@ -39,7 +39,7 @@ def main() -> None:
     found["seconds"] = time.perf_counter() - begin
 
     options.to.mkdir(parents=True, exist_ok=True)
-    (options.to / "speed.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (options.to / "speed.json").write_text(json.dumps(found, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     (options.to / "speed.md").write_text(table(found), encoding="utf-8")
     plot(found, options.to / "speed.svg")
     print(summary(found))

@@ -34,41 +34,42 @@ def main() -> None:
 
 
 def check(operators: list[Operator], plan: dict[str, Any]) -> dict[str, Any]:
-    """Who can run, with which error, and why the others cannot; what the chunk forms cost."""
+    """Who can run, with which error, and why the others cannot; which calls would take too long; what the chunk forms cost."""
     missing: dict[str, dict[str, str]] = {}
-    rows, costs = [], {}
+    rows, skipped, costs = [], [], {}
     for operator in operators:
         able, missing[operator.name] = contestants(operator)
+        past: dict[tuple[str, str], dict[int, float]] = {(one.name, direction): {} for one in able for direction in DIRECTIONS}
         for length in plan["lengths"]:
             _say(f"checking {operator.name} at T = {length}")
-            for name, found in checks(operator, length, able).items():
-                right = {direction: found.right(direction) for direction in DIRECTIONS}
+            long = {call for call, taken in past.items() if forecast(taken, length) > 1000 * plan["longest"]}
+            skipped += [{"operator": operator.name, "name": name, "length": length, "direction": way} for name, way in sorted(long)]
+            for name, found in checks(operator, length, able, lambda *call, long=long: call not in long).items():
+                right = {direction: found.right(direction) for direction in DIRECTIONS if (name, direction) not in long}
                 rows.append({"operator": operator.name, "name": name, "length": length, "right": right} | asdict(found))
+                for direction, milliseconds in found.milliseconds.items():
+                    past[name, direction][length] = milliseconds
         try:
             costs[operator.name] = asdict(cost(operator))
         except (LookupError, TypeError) as reason:
             costs[operator.name] = {"missing": str(reason)}
     torch_peers = sorted({peer.name for peer in PEERS if peer.language == "torch"})
-    return {"limit": LIMIT, "missing": missing, "checks": rows, "costs": costs, "torch_peers": torch_peers}
+    return {"limit": LIMIT, "missing": missing, "checks": rows, "skipped": skipped, "costs": costs, "torch_peers": torch_peers}
 
 
 def time(operators: list[Operator], plan: dict[str, Any]) -> dict[str, Any]:
-    """Time everyone whose results are right, and name the calls that were skipped for their length."""
-    rates, rows, skipped = [matrix_product_rate()], [], []
+    """Time everyone whose results are right."""
+    rates, rows = [matrix_product_rate()], []
     for operator in operators:
         able, _ = contestants(operator)
         for direction in DIRECTIONS:
-            past: dict[str, dict[int, float]] = {one.name: {} for one in able}
             for length in plan["lengths"]:
                 _say(f"{plan['threads']} thread(s): {operator.name}, T = {length}, {direction}")
-                running = [one for one in able if [operator.name, one.name, length, direction] in plan["right"]]
-                long = [one.name for one in running if forecast(past[one.name], length) > 1000 * plan["longest"]]
-                skipped += [{"operator": operator.name, "name": name, "length": length, "direction": direction} for name in long]
-                for name, taken in _times([one for one in running if one.name not in long], operator, length, direction, plan).items():
-                    past[name][length] = taken.clock
+                right = [one for one in able if [operator.name, one.name, length, direction] in plan["right"]]
+                for name, taken in _times(right, operator, length, direction, plan).items():
                     rows.append({"operator": operator.name, "name": name, "length": length, "direction": direction} | asdict(taken))
         rates.append(matrix_product_rate())
-    return {"threads": plan["threads"], "times": rows, "skipped": skipped, "rate": dict(zip(("processor", "clock"), map(max, zip(*rates))))}
+    return {"threads": plan["threads"], "times": rows, "rate": dict(zip(("processor", "clock"), map(max, zip(*rates))))}
 
 
 def grow(operators: list[Operator], plan: dict[str, Any]) -> list[dict[str, Any]]:

@@ -34,9 +34,18 @@ def test_our_forms_are_right_and_a_wrong_one_is_wrong(benchmark):
         able = [one for one in ours(benchmark, operator) if one.name.endswith("chunkwise")]
         wrong = [replace(one, name="wrong", call=lambda one=one, **x: 1.01 * one.call(**x)) for one in able]
         broken = [replace(one, name="detached", call=lambda one=one, **x: one.call(**x).detach()) for one in able]
-        found = checking.checks(operator, LENGTH, able + wrong + broken)
+        void = [replace(one, name="void", call=lambda one=one, **x: one.call(**x) * float("nan")) for one in able]
+        found = checking.checks(operator, LENGTH, able + wrong + broken + void)
         right = {name: [check.right(way) for way in (operators.FORWARD, operators.BOTH)] for name, check in found.items()}
-        assert right == {"isoform chunkwise": [True, True], "wrong": [False, False], "detached": [True, False]}
+        assert right == {"isoform chunkwise": [True, True], "wrong": [False] * 2, "detached": [True, False], "void": [False] * 2}
+
+
+def test_a_call_that_is_not_made_is_not_right(benchmark):
+    operator = benchmark("operators").OPERATORS[0]
+    one = ours(benchmark, operator)[0]
+    found = benchmark("checking").checks(operator, LENGTH, [one], lambda name, direction: direction == "forward")[one.name]
+    assert set(found.milliseconds) == {"forward"}
+    assert [found.right(way) for way in ("forward", "forward+backward")] == [True, False]
 
 
 def test_rows_may_be_scaled_only_where_a_peer_says_so(benchmark):
@@ -87,13 +96,14 @@ def found(ours, peer):
         return {"operator": "delta-rule", "name": name, "length": 8192, "direction": direction, "processor": milliseconds, "clock": 0.0}
 
     check = {"operator": "delta-rule", "name": "bad", "length": 8192, "output": 0.5, "gradient": 0.25, "broken": ""}
-    run = {"threads": 1, "skipped": [], "rate": {"processor": 2e6, "clock": 1e6}}
+    run = {"threads": 1, "rate": {"processor": 2e6, "clock": 1e6}}
     run["times"] = [time("isoform chunkwise", "forward", ours), time("peer", "forward", peer), time("in C++", "forward", 1.0)]
     return {
         "packages": {"torch": "1", "mambapy": "not installed"},
         "lengths": [8192],
         "torch_peers": ["peer"],
         "missing": {"delta-rule": {"gone": "ModuleNotFoundError: No module named 'gone'"}},
+        "skipped": [],
         "checks": [check | {"right": {"forward": False, "forward+backward": True}}],
         "costs": {"delta-rule": {"operations": 20_000_000, "bytes": 3_000_000, "straight": True}},
         "runs": [run],
