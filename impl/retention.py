@@ -121,7 +121,11 @@ def rotate(
     if 2 * sizes["k/2"] != sizes["k"]:
         raise ValueError(f"{where}: theta has {sizes['k/2']} angles for k={sizes['k']} features; it needs one for every two.")
     if isinstance(offset, Tensor):
-        check(where, {"q": (q, "b t h k"), "offset": (offset, "b")}, (torch.int32, torch.int64))
+        check(where, {"offset": (offset, "b")}, (torch.int64, torch.int32))
+        if offset.shape[0] != q.shape[0]:
+            raise ValueError(f"{where}: offset has shape {tuple(offset.shape)}; the other arguments need (b={q.shape[0]},).")
+    elif not isinstance(offset, int):
+        raise TypeError(f"{where}: offset must be an int, not {type(offset).__name__}.")
     time = torch.arange(q.shape[1], device=q.device) + torch.as_tensor(offset, device=q.device).view(-1, 1)
     angle = (time[..., None] * theta.double())[:, :, None]
     cos, sin = angle.cos(), angle.sin()
