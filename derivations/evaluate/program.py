@@ -211,16 +211,27 @@ def _sum(x: k.Sum, scope: Scope) -> Code:
 
 
 def _prod(x: k.Prod, scope: Scope) -> Code:
+    """A product from its last index down to its first; those from a later first index are kept, as the states of a loop are."""
     i, values = _range(x)
     body, size, decreasing = _sub(x, 0, scope | {i}), size_code(x), x.decreasing
+    captured, kept = _captured(k.free(x.args[0]) - {i}, scope)
+    family = (k.Prod, x.args[0], i, decreasing)
 
     def run(f: Frame) -> Value:
-        total, order = None, values(f)
-        for _ in f.each(i, order[::-1] if decreasing else order):
-            total = body(f) if total is None else f.system.mul(total, body(f))
-        return f.system.eye(size(f.index)[0]) if total is None else total
+        order = values(f)
+        key = (family, order.stop, tuple([f.index.get(s) for s in captured]))
+        totals = f.runs.setdefault(key, []) if kept else []
+        for _ in f.each(i, order[::-1][len(totals) :]):
+            new = body(f)
+            totals.append(new if not totals else f.system.mul(totals[-1], new) if decreasing else f.system.mul(new, totals[-1]))
+        return totals[len(order) - 1] if order else f.system.eye(size(f.index)[0])
 
     return run
+
+
+def _captured(outer: frozenset[Basic], scope: Scope) -> tuple[list[Symbol], bool]:
+    """The indices that a loop sees from outside, and whether it sees nothing else that varies."""
+    return sorted((s for s in outer if isinstance(s, Symbol)), key=str), not any(isinstance(v, k.Var) for v in outer & scope)
 
 
 def _stack(x: k.Stack, scope: Scope) -> Code:
@@ -316,8 +327,7 @@ def _rec(x: k.Rec, scope: Scope) -> Code:
     at, start = index_code(x.at), index_code(x.start)
     init, step = _sub(x, 5, scope), _sub(x, 6, scope | {t, prev})
     outer = (k.free(x.args[6]) - {t, prev}) | k.free(x.args[5]) | k.free(x.args[4])
-    captured = sorted((s for s in outer if isinstance(s, Symbol)), key=str)
-    kept = not any(isinstance(v, k.Var) for v in outer & scope)
+    captured, kept = _captured(outer, scope)
     family = (x.args[0], *x.args[2:])
 
     def run(f: Frame) -> Value:
