@@ -1,4 +1,4 @@
-"""A bound on the state that does not grow with time needs gates below one number γ̄ < 1; gates below 1 are not enough.
+"""A bound on the state that does not grow with time needs gates below one number c < 1; gates below 1 are not enough.
 
 Norms enter by duality: ‖H‖ is the largest ⟨Z, H⟩ = tr(ZᵀH) over the Z of dual norm 1, so what holds of ⟨Z, ·⟩ for every Z
 holds of every norm.
@@ -33,7 +33,7 @@ def written(at: Index) -> Term:
 
 
 def limit(at: Index) -> Term:
-    """M (1 + γ̄ + γ̄² + …), as many terms as there were steps."""
+    """M (1 + c + c² + …), as many terms as there were steps."""
     return M * (ONE - ceiling**at) / (ONE - ceiling)
 
 
@@ -49,7 +49,7 @@ gates = Assumption(
     solve={gamma[s]: (1 + share[s] ** 2) / (2 + share[s] ** 2)},
 )
 below = Assumption(
-    "gates at most γ̄ < 1",
+    "gates at most c < 1",
     And(ForAll(LessEqual(gamma[s], ceiling), s, 1, N), Less(ceiling, 1)),
     solve={ceiling: ONE - Prod(ONE - gamma[s], s, 1, N)},
 )
@@ -79,7 +79,7 @@ room = (limit(t) - state, limit(t) + state)
 
 
 def step(side: int) -> Sign:
-    """The room on one side after a step: that before it, faded, and what γ̄ and M leave."""
+    """The room on one side after a step: that before it, faded, and what c and M leave."""
     return Sign(
         (
             Product((gate, room[side])),
@@ -93,12 +93,15 @@ def step(side: int) -> Sign:
 first = tuple(Product((x, ONE / (ONE - ceiling)), HALF) for x in (M - written(1), M + written(1)))
 fades = tuple(Product((x, ever - limit(t))) for x in (gate, ceiling - gate))
 
+# the gates of the second claim below
+SLOW = {gamma[s]: slow(s), ceiling: Num(HALF), k[s]: ONE, v[s]: ONE, Z: 1, M: 1, "t": 4, "N": 4, "d_k": 1, "d_v": 1}
+
 BOUNDED = Claim(
     id="gated-retention/bounded",
-    title="gates at most γ̄ < 1 and writes of norm at most M keep the state within M (1 - γ̄^t)/(1 - γ̄) <= M/(1 - γ̄)",
+    title="gates at most c < 1 and writes of norm at most M keep the state within M (1 - c^t)/(1 - c) <= M/(1 - c)",
     statement=bounded,
     as_written=as_written,
-    as_written_at={gamma[s]: slow(s), ceiling: Num(HALF), k[s]: ONE, v[s]: ONE, Z: 1, M: 1, "t": 4, "N": 4, "d_k": 1, "d_v": 1},
+    as_written_at=SLOW,
     expected="qualified",
     sources=(
         Source(NOTE, "section 1.3.4, Gated Retention: γ_t = sigmoid(W x_t)", "a sigmoid is below 1, but has no bound below 1"),
@@ -110,7 +113,7 @@ BOUNDED = Claim(
         variant(bounded, "a state at the start", drop="H_0 = 0"),
         variant(bounded, "gates of any sign", drop="gates between 0 and 1"),
         variant(bounded, "writes of any size", drop="writes of norm at most M"),
-        variant(bounded, "gates below 1 alone", drop="gates at most γ̄ < 1"),
+        variant(bounded, "gates below 1 alone", drop="gates at most c < 1", at=SLOW),
         variant(bounded, "the bound of one step before", kept(limit(t - 1)), at={"t": 1}),
         variant(bounded, "the bound of one step later, for all times", And(*bounded.conclusion.args[:2], LessEqual(ever, limit(t + 1)))),
     ),

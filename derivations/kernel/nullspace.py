@@ -11,8 +11,8 @@ from . import scripts as sc
 from . import terms as tm
 from .affine import implied, read
 from .algebra import fresh_name
-from .formulas import Assumption, Equation
-from .goals import Goal, assume, discharge
+from .formulas import And, Assumption, Equation
+from .goals import Goal, assume, discharge, record
 from .language import clean
 from .normal import Reader
 from .proof import Unproved
@@ -38,6 +38,7 @@ def with_null_vector(goal: Goal, script: sc.NullVector) -> Goal:
     _exists(goal, column, j, last)
     assume(goal, "null-vector")
     said = (Equation(tm.Sum(x[j] * column, j, 1, last), tm.Zero(rows, 1)), Equation(tm.Sum(x[j] ** 2, j, 1, last), 1))
+    record(goal, f"more than {rows} columns: some x sends them to 0", And(*said), "null vector", ())
     return replace(goal, assumptions=goal.assumptions + tuple(map(Assumption, NAMES, said)))
 
 

@@ -30,6 +30,7 @@ METHODS = {
     "sign certificate",
     "sign certificate, by contradiction",
     "product of known factors",
+    "null vector",
 }
 
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
