@@ -39,7 +39,7 @@ class Input:
 
     def other(self, x: Array) -> Array:
         """Other values of this argument, within a domain of one sign."""
-        return x * (0.5 if self.domain.startswith("<= 0") else -0.5)
+        return x * (0.5 if self.domain.startswith(("<= 0", ">= 0")) else -0.5)
 
 
 @dataclass(frozen=True)

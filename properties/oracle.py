@@ -55,6 +55,36 @@ def slope(declaration: Declaration, inputs: Mapping[str, Array], start: Array, t
     return out.imag / STEP, states[-1].T.imag / STEP
 
 
+def normalized(declaration: Declaration, inputs: Mapping[str, Array], start: Array) -> tuple[Array, Array]:
+    """Outputs (T, V) and states (T + 1, K, V + 1) of one head of a matrix memory whose last column is the normaliser."""
+    steps, width = inputs["k"].shape
+    columns = inputs["v"].shape[1]
+    system = "float64" if steps * width * columns > EXACT_WORK or not _finite(inputs) else "qq"
+    return _normalized(declaration, inputs, start, system, _floats)
+
+
+def normalized_slope(
+    declaration: Declaration, inputs: Mapping[str, Array], start: Array, toward: Mapping[str, Array], push: Array
+) -> tuple[Array, Array]:
+    """The derivative of `normalized` in a direction: outputs and final state."""
+    moved = {n: x + 1j * STEP * toward[n] for n, x in inputs.items()}
+    out, states = _normalized(
+        declaration, moved, start + 1j * STEP * push, "float64", lambda x, shape: np.asarray(x, complex).reshape(shape)
+    )
+    return out.imag / STEP, states[-1].imag / STEP
+
+
+def _normalized(
+    declaration: Declaration, inputs: Mapping[str, Array], start: Array, system: str, read: Callable[[Any, tuple[int, ...]], Array]
+) -> tuple[Array, Array]:
+    steps, width = inputs["k"].shape
+    columns = inputs["v"].shape[1]
+    initial = (start[:, :-1].T, start[:, -1])
+    out, (states, sums) = oracle(declaration, inputs, length=steps, system=system, initial_state=initial)
+    both = [read(states, (steps + 1, columns, width)).transpose(0, 2, 1), read(sums, (steps + 1, width, 1))]
+    return read(out, (steps, columns)), np.concatenate(both, axis=-1)
+
+
 def _finite(inputs: Mapping[str, Array]) -> bool:
     return all(bool(np.isfinite(x).all()) for x in inputs.values())
 
