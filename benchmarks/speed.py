@@ -55,7 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, nargs="+", default=THREADS, help="a run for each number of threads (default 1 2)")
     parser.add_argument("--quick", action="store_true", help="short sequences and few laps: shows that everything runs, measures nothing")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each call at each length (default 1)")
-    parser.add_argument("--longest", type=float, default=20.0, help="skip, and name, a call that should take more seconds of one processor (default 20)")
+    parser.add_argument("--longest", type=float, default=20.0, help="skip, and name, a call of more processor seconds (default 20)")
     parser.add_argument("--to", type=Path, default=RESULTS, help="folder for speed.md, speed.svg and speed.json")
     options = parser.parse_args()
     options.operators = options.operators or names
