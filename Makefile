@@ -45,10 +45,12 @@ $(VENV)/.ready-lint: $(VENV)/.ready
 	$(INSTALL) -e '.[lint]'
 	touch $@
 
-# Peers live in a place of their own. torchscale's retention needs nothing of what torchscale asks for; without it the report says so.
+# Peers live in a place of their own. torchscale's retention needs nothing of what torchscale asks for; fast-transformers is compiled,
+# for minutes. Without them the report says so.
 $(BENCH)/.ready: $(SETUP) benchmarks/peers.txt | $(BENCH)/bin/python
 	$(BENCH)/bin/python $(PIP_INSTALL) -c benchmarks/peers.txt -e '.[bench]'
 	-$(BENCH)/bin/python $(PIP_INSTALL) -c benchmarks/peers.txt --no-deps torchscale
+	-$(BENCH)/bin/python $(PIP_INSTALL) -c benchmarks/peers.txt --no-deps --no-build-isolation pytorch-fast-transformers
 	touch $@
 
 clean:

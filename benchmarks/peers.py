@@ -161,6 +161,8 @@ def _torchscale() -> Call:
 
 
 def _fast_transformers() -> Call:
+    if find_spec("fast_transformers") is None:
+        raise ModuleNotFoundError("not installed: it is compiled, and fails where nvcc is found without the toolkit that CUDA_HOME names")
     call = import_module("fast_transformers.causal_product").causal_dot_product
     return lambda q, k, v: call(q * q.shape[-1] ** -0.5, k, v)
 
