@@ -123,6 +123,9 @@ def _corners(name: str, flags: tuple[tuple[str, ...], ...]) -> Iterator[Case]:
     yield case(9, 4, LARGE, "start", dtype="bfloat16")
     yield case(9, 2, SMALL, "start", dtype="float64")
     yield case(6, 4, LARGE, "start", h=5, groups=1, k=67, v=35)
+    if flags:
+        yield case(10, 4, SMALL, "start", "edge", dtype="float64")
+        yield case(10, 4, LARGE, "start", "edge", dtype="float64")
     for group in flags:
         for word in group:
             yield case(10, 4, LARGE, "start", word)

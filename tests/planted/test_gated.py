@@ -1,0 +1,571 @@
+"""Faulty memories with decays: each law must see those of its kind, at both scales; right siblings hold."""
+
+import pytest
+import torch
+
+from isoform.properties.columns import operator
+from isoform.properties.crosscheck import LEVELS
+from isoform.properties.laws import laws
+from isoform.properties.operator import Form
+from isoform.properties.running import run_law
+
+from .gated import GATES, Chunks, Loop, Tokens, form, step
+
+LAWS = {law.name: law for law in laws()}
+RETENTION, GATED, CHANNELS, DELTA = GATES
+
+
+class Backward(torch.autograd.Function):
+    """The identity, with another gradient."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.factor, None
+
+
+# which decay, and where ------------------------------------------------------------------------------
+
+
+class WriteDecaysAtOnce(Loop):
+    def update(self, s, x, t):
+        return self.fade(s + x.k[t].unsqueeze(-1) * self.write(s, s, x, t).unsqueeze(-2), x, t)
+
+
+class GateOfTheTokenBefore(Loop):
+    def fade(self, s, x, t):
+        return super().fade(s, x, max(t - 1, 0))
+
+
+class GateOfTheNextToken(Loop):
+    def fade(self, s, x, t):
+        return super().fade(s, x, min(t + 1, len(x) - 1))
+
+
+class StartNotFaded(Loop):
+    def fade(self, s, x, t):
+        return s if t == 0 else super().fade(s, x, t)
+
+
+class ReadsTheOldState(Loop):
+    def read(self, new, old, x, t):
+        return self.find(x.q[t], old)
+
+
+class ReadsTheFadedState(Loop):
+    def read(self, new, old, x, t):
+        return self.find(x.q[t], self.fade(old, x, t))
+
+
+class CorrectionReadsTheUndecayedState(Loop):
+    def write(self, faded, s, x, t):
+        return super().write(s, s, x, t)
+
+
+class DecayOfAnotherHead(Loop):
+    def gate_heads(self, x):
+        return super().gate_heads(x).roll(1, 2)
+
+    def logs(self, g):
+        return g.roll(1, 2) if self.name in (GATED, DELTA) else g
+
+
+class GatesTiled(Loop):
+    def gate_heads(self, x):
+        return x.repeat(1, 1, self.call["v"].shape[2] // x.shape[2], *[1] * (x.ndim - 3))
+
+
+class FirstGateForAll(Loop):
+    def logs(self, g):
+        return g[:1].expand_as(g)
+
+
+class GateOfTheFirstChannel(Loop):
+    def logs(self, g):
+        return g[..., :1].expand_as(g)
+
+
+class ValueGatesIgnored(Loop):
+    def tokens(self):
+        x = super().tokens()
+        return Tokens(x.q, x.k, x.v, x.gk, 0 * x.v, x.beta)
+
+
+class GatesSwapped(Loop):
+    def tokens(self):
+        x = super().tokens()
+        return Tokens(x.q, x.k, x.v, x.gv, x.gk, x.beta) if x.gk.shape == x.gv.shape else x
+
+
+class StrengthTwice(Loop):
+    def strength(self, beta, k):
+        return beta * beta
+
+
+class StrengthNotOnTheCorrection(Loop):
+    def write(self, faded, s, x, t):
+        return x.beta[t] * x.v[t] - self.find(x.k[t], faded)
+
+
+class GatesAreNotLogs(Loop):
+    def decay(self, g):
+        return 1 + g
+
+
+class GatesInBaseTwo(Loop):
+    def decay(self, g):
+        return g.exp2()
+
+
+class DefaultDecaysOneTooStrong(Loop):
+    def default(self, heads):
+        return torch.log1p(-(2.0 ** (-4.0 - torch.arange(heads, dtype=self.dtype))))
+
+
+class DefaultDecayOfTheFirstHead(Loop):
+    def default(self, heads):
+        return super().default(1).expand(heads)
+
+
+# strong gates, and accuracy ---------------------------------------------------------------------------
+
+
+class InfinityTimesZero(Loop):
+    def decay(self, g):
+        return g.exp() + 0 * g
+
+
+class ClampedAtFive(Loop):
+    def logs(self, g):
+        return g.clamp(min=-5)
+
+
+class ClampedAtTwenty(Loop):
+    def logs(self, g):
+        return g.clamp(min=-20)
+
+
+class GateOfOneLeaks(Loop):
+    def logs(self, g):
+        return g.clamp(max=-1e-3)
+
+
+class GatesInHalfPrecision(Loop):
+    def logs(self, g):
+        return g.bfloat16().to(self.dtype)
+
+
+class DecaysInHalfPrecision(Loop):
+    def decay(self, g):
+        return g.exp().bfloat16().to(self.dtype)
+
+
+class StateInHalfPrecision(Loop):
+    def fade(self, s, x, t):
+        return super().fade(s.bfloat16().to(self.dtype), x, t)
+
+
+class DifferencesOfSums(Chunks):
+    """The sums from the start of the chunk, taken from each other."""
+
+    def between(self, g):
+        sums = torch.cat([g[:1] * 0, g]).clamp(min=-1e30).cumsum(0)
+        behind = torch.ones(len(sums), len(sums), dtype=torch.bool).tril().view(len(sums), len(sums), *[1] * (g.ndim - 1))
+        return torch.where(behind, sums.unsqueeze(1) - sums.unsqueeze(0), -torch.inf)
+
+
+class DifferencesOfInfinities(DifferencesOfSums):
+    def between(self, g):
+        sums = torch.cat([g[:1] * 0, g]).cumsum(0)
+        behind = torch.ones(len(sums), len(sums), dtype=torch.bool).tril().view(len(sums), len(sums), *[1] * (g.ndim - 1))
+        return torch.where(behind, sums.unsqueeze(1) - sums.unsqueeze(0), -torch.inf)
+
+
+class FactoredDecay(DifferencesOfSums):
+    """exp(G_i) exp(-G_j): overflows."""
+
+    def decays(self, g):
+        sums = torch.cat([g[:1] * 0, g]).cumsum(0)
+        behind = torch.ones(len(sums), len(sums), dtype=torch.bool).tril().view(len(sums), len(sums), *[1] * (g.ndim - 1))
+        return torch.where(behind, sums.exp().unsqueeze(1) * (-sums).exp().unsqueeze(0), 0)
+
+
+class PowersOfAnExponent(Loop):
+    """γ^n as exp(n g), which is NaN at γ = 0 and n = 0."""
+
+    def fade(self, s, x, t):
+        return super().fade(s, x, t) * (0 * x.gk[t]).exp().unsqueeze(-1)
+
+
+# chunks ---------------------------------------------------------------------------------------------
+
+
+class ChunkEntersUndecayed(Chunks):
+    """The state of the chunks before is faded by one token too few."""
+
+    def decays(self, g):
+        found = super().decays(g)
+        early = torch.cat([found[:1, 0], found[:-1, 0]])
+        return torch.cat([early.unsqueeze(1), found[:, 1:]], 1)
+
+
+class ChunkEntersDecayedTwice(Chunks):
+    def carry(self, s):
+        return s * 0.998
+
+
+class OwnGateInsideAChunk(Chunks):
+    """Token j's own gate on what it writes."""
+
+    def decays(self, g):
+        found = super().decays(g)
+        return torch.cat([found[:, :1], found[:, 1:] * self.decay(g).unsqueeze(0)], 1)
+
+
+class StateOfAChunkUndecayed(Chunks):
+    """What is handed on has not been faded by the last gate of the chunk."""
+
+    def decays(self, g):
+        found = super().decays(g)
+        return torch.cat([found[:-1], found[-2:-1] + (found[-1:] - found[-2:-1]) * (found[-2:-1] == 0)]) if len(g) > 1 else found
+
+
+class RaggedTailDecayedOnceMore(Chunks):
+    def last(self, s, x, t):
+        size = self.call.get("chunk_size") or 64
+        return s if t % size == 0 or len(x) == 0 else self.fade(s, x, t - 1)
+
+
+class CarryInHalfPrecision(Chunks):
+    def carry(self, s):
+        return s.bfloat16().to(s.dtype)
+
+
+# states ---------------------------------------------------------------------------------------------
+
+
+class FinalStateWithoutItsLastDecay(Loop):
+    def sequence(self, x, s):
+        out, last = super().sequence(x, s)
+        if len(x) == 0:
+            return out, last
+        before = super().sequence(x.part(0, len(x) - 1), s)[1]
+        return out, last - self.fade(before, x, len(x) - 1) + before
+
+
+class FinalStateDecayedOnceMore(Loop):
+    def last(self, s, x, t):
+        return self.fade(s, x, t - 1) if t else s
+
+
+class FinalStateOfNoNumbersIsZero(Loop):
+    def last(self, s, x, t):
+        return torch.nan_to_num(s)
+
+
+class EmptySequenceFades(Loop):
+    def last(self, s, x, t):
+        return s if t else s * 0.5
+
+
+# gradients ------------------------------------------------------------------------------------------
+
+
+class GateDetached(Loop):
+    def logs(self, g):
+        return g.detach()
+
+
+class GateOfTheWrongSign(Loop):
+    def logs(self, g):
+        return Backward.apply(g, -1)
+
+
+class GateGradientALittleLarge(Loop):
+    def logs(self, g):
+        return Backward.apply(g, 1.004)
+
+
+class GateGradientByTheDecay(Loop):
+    """The derivative by e^g in the place of that by g."""
+
+    def decay(self, g):
+        return Backward.apply(g.exp() + (g - g.detach()).nan_to_num(), 1) - (g - g.detach()).nan_to_num() * (g.detach().exp() == 0)
+
+
+class GateOfTheCarryDetached(Chunks):
+    """No gradient of a gate by what was written in the chunks before."""
+
+    def decays(self, g):
+        found = super().decays(g)
+        return torch.cat([found[:, :1].detach(), found[:, 1:]], 1)
+
+
+class NoGradientWhereItIsGone(Loop):
+    """Right values; the derivative by a gate of 0 or -∞ is NaN."""
+
+    def decay(self, g):
+        return (-((-g).log().exp())).exp()
+
+
+class StrengthDetached(Loop):
+    def strength(self, beta, k):
+        return beta.detach()
+
+
+class ShortGradientHalfAgain(Loop):
+    """In 16 bits alone, where a bound is a few per cent of all terms."""
+
+    def wide(self, x):
+        return Backward.apply(x, 1.5).to(self.dtype) if x.dtype == torch.bfloat16 else x.to(self.dtype)
+
+
+class FinalStateForgetsTheGate(Loop):
+    def sequence(self, x, s):
+        out, _ = super().sequence(x, s)
+        fixed = Tokens(x.q, x.k, x.v, x.gk.detach(), x.gv.detach(), x.beta)
+        return out, super().sequence(fixed, s)[1]
+
+
+# packing, batch, dtypes -----------------------------------------------------------------------------
+
+
+class SumsRunAcrossSegments(Loop):
+    def enter(self, s, x, a):
+        return s if a == 0 else self.fade(s, x, a - 1)
+
+
+class FirstRowsOfTheBuffer(Loop):
+    def result(self, out, state):
+        offsets = self.call.get("cu_seqlens")
+        if offsets is not None and offsets[0] > 0:
+            out = torch.cat([out[:, offsets[0] : offsets[0] + 1].expand(-1, int(offsets[0]), -1, -1), out[:, offsets[0] :]], 1)
+        return super().result(out, state)
+
+
+class GatesOfTheFirstSequence(Loop):
+    def logs(self, g):
+        return g[:, :, :] if g.shape[0] == 1 else g[:1].expand_as(g)
+
+
+class WideOutput(Loop):
+    def result(self, out, state):
+        return out.to(self.dtype), state
+
+
+class ShortState(Loop):
+    def result(self, out, state):
+        out, state = super().result(out, state)
+        return out, state.to(out.dtype)
+
+
+# outside, special cases, norms, padding -------------------------------------------------------------
+
+
+class GrowthClamped(Loop):
+    def logs(self, g):
+        return g.clamp(max=0)
+
+
+class StrengthClamped(Loop):
+    def strength(self, beta, k):
+        size = k.square().sum(-1, keepdim=True)
+        return torch.minimum(beta.clamp(min=0), 2 / size)
+
+
+class NegativeStrengthClamped(Loop):
+    def strength(self, beta, k):
+        return beta.clamp(min=0)
+
+
+class NormIgnored(Loop):
+    def norm(self, x):
+        return x
+
+
+class NormEpsOutsideTheRoot(Loop):
+    def norm(self, x):
+        return x / (x.norm(dim=-1, keepdim=True) + 1e-6) if self.call.get("use_qk_l2norm_in_kernel") else x
+
+
+class NormEpsLarger(Loop):
+    def norm(self, x):
+        return x / (x.square().sum(-1, keepdim=True) + 1e-5).sqrt() if self.call.get("use_qk_l2norm_in_kernel") else x
+
+
+class PaddingFades(Loop):
+    """A token without a key takes something with it."""
+
+    def fade(self, s, x, t):
+        empty = (x.k[t] == 0).all(-1, keepdim=True) | (x.v[t] == 0).all(-1, keepdim=True)
+        return super().fade(s, x, t) * torch.where(empty, 0.99, 1.0).unsqueeze(-1)
+
+
+class PaddingReadsItsValue(Loop):
+    """What padding contains is seen by the next token."""
+
+    def update(self, s, x, t):
+        return super().update(s, x, t) + 1e-3 * x.v[t].unsqueeze(-2)
+
+
+ALL = tuple(GATES)
+PLANTED = {
+    "form-equals-oracle": (
+        (WriteDecaysAtOnce, ALL),
+        (GateOfTheTokenBefore, (GATED, CHANNELS, DELTA)),
+        (GateOfTheNextToken, (GATED, CHANNELS, DELTA)),
+        (StartNotFaded, ALL),
+        (ReadsTheOldState, ALL),
+        (ReadsTheFadedState, ALL),
+        (CorrectionReadsTheUndecayedState, (DELTA,)),
+        (DecayOfAnotherHead, ALL),
+        (FirstGateForAll, (GATED,)),
+        (GateOfTheFirstChannel, (CHANNELS,)),
+        (ValueGatesIgnored, (CHANNELS,)),
+        (GatesSwapped, (CHANNELS,)),
+        (StrengthTwice, (DELTA,)),
+        (StrengthNotOnTheCorrection, (DELTA,)),
+        (GatesAreNotLogs, (RETENTION, GATED)),
+        (GatesInBaseTwo, ALL),
+        (DefaultDecaysOneTooStrong, (RETENTION,)),
+        (DefaultDecayOfTheFirstHead, (RETENTION,)),
+        (GatesInHalfPrecision, ALL),
+        (DecaysInHalfPrecision, ALL),
+        (StateInHalfPrecision, ALL),
+        (InfinityTimesZero, ALL),
+        (ClampedAtFive, ALL),
+        (ClampedAtTwenty, (RETENTION, GATED, DELTA)),
+        (GateOfOneLeaks, ALL),
+        (DifferencesOfSums, (GATED, CHANNELS, DELTA)),
+        (DifferencesOfInfinities, ALL),
+        (FactoredDecay, ALL),
+        (PowersOfAnExponent, (RETENTION,)),
+        (NormIgnored, (DELTA,)),
+        (NormEpsOutsideTheRoot, (DELTA,)),
+        (NormEpsLarger, (DELTA,)),
+    ),
+    "chunk-size": (
+        (ChunkEntersUndecayed, (GATED, CHANNELS, DELTA)),
+        (ChunkEntersDecayedTwice, (RETENTION, GATED)),
+        (OwnGateInsideAChunk, (RETENTION, CHANNELS, DELTA)),
+        (CarryInHalfPrecision, (RETENTION, DELTA)),
+        (StateOfAChunkUndecayed, (RETENTION, GATED)),
+    ),
+    "finite-at-the-edges": ((InfinityTimesZero, (GATED,)), (FactoredDecay, (GATED, DELTA)), (DifferencesOfSums, (GATED, CHANNELS))),
+    "exact-bits": ((GateOfOneLeaks, ALL), (ClampedAtTwenty, ALL), (InfinityTimesZero, (CHANNELS,))),
+    "long-sequence": ((StateInHalfPrecision, ALL), (DecaysInHalfPrecision, ALL), (GateOfOneLeaks, ALL)),
+    "state-equals-oracle": (
+        (FinalStateWithoutItsLastDecay, ALL),
+        (FinalStateDecayedOnceMore, ALL),
+        (RaggedTailDecayedOnceMore, ALL),
+        (EmptySequenceFades, (RETENTION, DELTA)),
+    ),
+    "split-and-resume": ((FinalStateWithoutItsLastDecay, (GATED,)), (StartNotFaded, ALL)),
+    "prefix-invariance": ((FinalStateOfNoNumbersIsZero, ALL), (GateOfTheNextToken, (GATED, CHANNELS))),
+    "gradient-of-inputs": (
+        (GateDetached, ALL),
+        (GateOfTheWrongSign, ALL),
+        (GateGradientALittleLarge, ALL),
+        (GateOfTheCarryDetached, (GATED, CHANNELS, DELTA)),
+        (NoGradientWhereItIsGone, (GATED, CHANNELS)),
+        (StrengthDetached, (DELTA,)),
+        (ShortGradientHalfAgain, (GATED,)),
+    ),
+    "gradient-through-final-state": ((FinalStateForgetsTheGate, ALL), (GateOfTheWrongSign, (GATED,))),
+    "gradient-of-packed": ((GateOfTheWrongSign, (GATED, DELTA)),),
+    "group-map": ((GatesTiled, (RETENTION, CHANNELS)), (DecayOfAnotherHead, ALL)),
+    "batch-company": ((GatesOfTheFirstSequence, (GATED, CHANNELS, DELTA)),),
+    "packed-equals-alone": ((SumsRunAcrossSegments, ALL), (FirstRowsOfTheBuffer, (GATED,))),
+    "result-dtypes": ((WideOutput, ALL), (ShortState, (GATED, DELTA))),
+    "outside-the-domain": ((GrowthClamped, ALL), (StrengthClamped, (DELTA,)), (NegativeStrengthClamped, (DELTA,))),
+    "reduction": (
+        (GateOfOneLeaks, ALL),
+        (InfinityTimesZero, (GATED,)),
+        (StartNotFaded, ALL),
+        (CorrectionReadsTheUndecayedState, (DELTA,)),
+        (GatesTiled, (CHANNELS,)),
+    ),
+    "padding": ((PaddingFades, (GATED, CHANNELS, DELTA)), (PaddingReadsItsValue, (GATED, DELTA)), (GateOfOneLeaks, (GATED, DELTA))),
+}
+STEPS = (
+    (WriteDecaysAtOnce, ALL),
+    (StartNotFaded, ALL),
+    (CorrectionReadsTheUndecayedState, (DELTA,)),
+    (DefaultDecaysOneTooStrong, (RETENTION,)),
+    (ValueGatesIgnored, (CHANNELS,)),
+)
+FAULTS = [
+    pytest.param(law, fault, name, id=f"{law}-{fault.__name__}-{name}")
+    for law, found in PLANTED.items()
+    for fault, names in found
+    for name in names
+]
+
+
+def checked(law, name, tested, **more):
+    given = {"examples": LEVELS["default"].examples, "seed": 0, "minimise": False} | more
+    return run_law(LAWS[law], operator(name), tested, **given)
+
+
+@pytest.mark.parametrize("scale", ["small", "large"])
+@pytest.mark.parametrize(("law", "fault", "name"), FAULTS)
+def test_a_faulty_form_is_caught(law, fault, name, scale):
+    result = checked(law, name, Form(fault.__name__, form(fault, name)), scales=(scale,))
+    assert result.verdict == "violated", result
+    assert result.worst_error_over_bound > 1 and result.witness is not None
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("law", PLANTED)
+@pytest.mark.parametrize("right", [Loop, Chunks])
+def test_a_right_form_holds(right, law, name):
+    result = checked(law, name, Form(right.__name__, form(right, name), step(Loop, name)), examples=2, corners=6)
+    if result.verdict == "not-applicable":
+        assert (law, name) == ("padding", RETENTION)
+        return
+    assert result.verdict == "holds" and result.worst_error_over_bound <= 0.2, result
+
+
+@pytest.mark.parametrize("scale", ["small", "large"])
+@pytest.mark.parametrize(("fault", "name"), [(f, n) for f, names in STEPS for n in names])
+def test_a_faulty_step_is_caught(fault, name, scale):
+    result = checked("step-equals-whole", name, Form("Loop", form(Loop, name), step(fault, name)), scales=(scale,))
+    assert result.verdict == "violated", result
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "law"), [(RETENTION, "g_gamma", "exact-bits"), (RETENTION, "g_gamma", "outside-the-domain")]
+)
+def test_a_law_that_needs_an_argument_which_a_form_has_not_is_not_applicable(name, argument, law):
+    result = checked(law, name, Form("Loop", form(Loop, name, without=(argument,))), examples=3)
+    assert (result.verdict, result.detail) == ("not-applicable", f"the form has no argument {argument}")
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [(RETENTION, "g_gamma"), (CHANNELS, "gv"), (DELTA, "use_qk_l2norm_in_kernel")]
+)
+def test_a_form_without_an_optional_argument_is_held_to_the_rest(name, argument):
+    result = checked("form-equals-oracle", name, Form("Loop", form(Loop, name, without=(argument,))))
+    assert result.verdict == "holds", result
+    wrong = checked("form-equals-oracle", name, Form("ReadsTheOldState", form(ReadsTheOldState, name, without=(argument,))))
+    assert wrong.verdict == "violated", wrong
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_outside_the_domain_an_error_holds(name):
+    class Refuses(Loop):
+        def logs(self, g):
+            if (g > 0).any():
+                raise ValueError("decays must be at most 1")
+            return g
+
+        def strength(self, beta, k):
+            if (beta < 0).any() or (beta * k.square().sum(-1, keepdim=True) > 2.1).any():
+                raise ValueError("beta |k|^2 must be in [0, 2]")
+            return beta
+
+    assert checked("outside-the-domain", name, Form("Refuses", form(Refuses, name))).verdict == "holds"
