@@ -46,7 +46,7 @@ share = scalars("w")
 gates = Assumption(
     "gates between 0 and 1",
     And(ForAll(Less(0, gamma[s]), s, 1, N), ForAll(Less(gamma[s], 1), s, 1, N)),
-    solve={gamma[s]: (1 + share[s] ** 2) / (2 + share[s] ** 2)},
+    solve={gamma[s]: (share[s] ** 2 + 1) / (share[s] ** 2 + 2)},
 )
 below = Assumption(
     "gates at most c < 1",

@@ -13,7 +13,8 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, LessEqual, Statement
 from ..kernel.scripts import Absurd, Cases, Chain, Direct, Each, Given, Link, NullVector, Product, Rowwise, Sign, Using
 from ..kernel.terms import Eye, Family, Ind, Inverse, Stack, Sum, Term, equal, indicator, indices, le, lt, matrix, scalars, vectors
-from .linear import NOTE, SCHLAG, d_k, d_v, k, v
+from ..linear_attention.operator import d_k, d_v, k, v
+from .linear import NOTE, SCHLAG
 
 t, i, j, l, n, r = indices("t i j l n r")
 q = vectors("q", d_k)

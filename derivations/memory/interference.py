@@ -8,7 +8,8 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, LessEqual, Statement
 from ..kernel.scripts import Chain, Each, Given, Link, Part, Product, Sign, Using
 from ..kernel.terms import Eye, Ind, Stack, Sum, Term, Trace, equal, indicator, indices, le, norm2, scalar, vectors
-from .linear import NOTE, d_k, k
+from ..linear_attention.operator import d_k, k
+from .linear import NOTE
 
 t, i, j, r = indices("t i j r")
 m = scalar("m")

@@ -76,7 +76,7 @@ values = Assumption(
 
 key = beta * k[i]
 error = z.T * (Sum(weight(key, j) * v[j], j, 1, t) - v[i])
-span = ONE + Ind(t - 1) * Exp(-2 * R)
+span = ONE + Ind(t - 1) * Exp(Num(-2) * R)
 
 
 def capacity(weights: Term, errors: Term) -> Formula:
@@ -108,7 +108,7 @@ def room(side: int) -> Sign:
 at_most = Sign(
     (
         Product((ONE / total(x), others(Exp(-R) * (Exp(x.T * k[j] + R) - 1)))),
-        Product((ONE / total(x), Ind(t - 1), Exp(-2 * R), Exp(x.T * k[i]), Exp(R - x.T * k[i]) - 1)),
+        Product((ONE / total(x), Ind(t - 1), Exp(Num(-2) * R), Exp(x.T * k[i]), Exp(R - x.T * k[i]) - 1)),
     )
 )
 
@@ -147,7 +147,7 @@ CAPACITY = Claim(
         variant(nearest, "a negative scale", drop=scale.name),
         variant(nearest, "values of any size", drop=values.name),
         variant(nearest, "a range of R for 2R", capacity(ONE + Ind(t - 1) * Exp(-R), bound), at=FAR_APART),
-        variant(nearest, "twice the margin", capacity(span, Ind(t - 1) * Exp(-2 * beta * delta) * B)),
+        variant(nearest, "twice the margin", capacity(span, Ind(t - 1) * Exp(-beta * delta) ** 2 * B)),
     ),
 )
 
