@@ -183,7 +183,7 @@ def _chunks(
     q, k, v = (_flat(x, 0.0) for x in (q, k, v))
     a, e = (None if x is None else _flat(x, 1.0) for x in (a, e))
     keys, values = _side(q, k, a), _side(v.new_ones(()).expand(v.shape), v, e)
-    wholes = [x if side is values else x.mT for side in (keys, values) if (x := side.whole) is not None]
+    wholes = [x for x in (None if keys.whole is None else keys.whole.mT, values.whole) if x is not None]
     decay = reduce(torch.mul, wholes).unflatten(0, (b, h, m)) if wholes else None
     before, last = scan_chunks((keys.leaving.mT @ values.leaving).unflatten(0, (b, h, m)), state, layout, decay=decay)
 
