@@ -1,11 +1,11 @@
 """The gated delta rule: the memory fades first, then what a key finds in it is corrected towards its value.
 
-The operator (operator.py), one write (update.py), and what many writes make (sequence.py).
+The operator (operator.py), one write (update.py), what many writes make (sequence.py), and chunk after chunk (chunks.py).
 """
 
-from . import sequence, update
+from . import chunks, sequence, update
 from .operator import DECLARATION, DECLARATIONS
 
-CLAIMS = (*update.CLAIMS, *sequence.CLAIMS)
+CLAIMS = (*update.CLAIMS, *sequence.CLAIMS, *chunks.CLAIMS)
 
 __all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]
