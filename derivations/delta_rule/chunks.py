@@ -16,6 +16,7 @@ from ..kernel.terms import (
     Family,
     Hadamard,
     Index,
+    Rec,
     Stack,
     Sum,
     Term,
@@ -38,7 +39,7 @@ b = cuts("b")
 # A run that is cut and resumed ----------------------------------------------------------------------
 
 
-def resumed(start: Term, shift: Index = s) -> Term:
+def resumed(start: Term, shift: Index = s) -> Rec:
     """The layer from a given state, on the tokens after a shift, numbered from 1."""
     return recurrence("H", start, lambda n, H: H * keeps(shift + n) + beta[shift + n] * v[shift + n] * k[shift + n].T)[n]
 
@@ -146,7 +147,7 @@ CHUNKWISE = Claim(
     id="delta-rule/chunkwise",
     title="chunks of any sizes: S_{i+1} = S_i (I - KᵀTᵀK) + (TV)ᵀK is the state, Q Sᵀ + (QKᵀ ⊙ M)(TV - TKSᵀ) the outputs",
     statement=chunkwise,
-    sources=(Source(YANG, "sections 3.2 and 3.3", "T for each chunk by itself; chunks of any sizes, and a state at the start"),),
+    sources=(Source(YANG, "section 3.2", "T for each chunk by itself; chunks of any sizes, and a state at the start"),),
     proof=Each(
         (
             Induction(
@@ -156,7 +157,7 @@ CHUNKWISE = Claim(
                     (
                         Link(step(H[b[i]], i), (Hypothesis(),), "the step of the chunk, from the state of the layer"),
                         Link(
-                            resumed(H[b[i]], b[i]).moved(size(i)),  # type: ignore[attr-defined]
+                            run.moved(size(i)),
                             (transform(2, size(i)), transform(1, size(i))),
                             "the layer on the tokens of the chunk",
                         ),
@@ -173,7 +174,7 @@ CHUNKWISE = Claim(
                         Link(from_start + seen(1, r) + seen(r + 1, size(i)), note="the columns of T up to r, and the others"),
                         Link(from_start + seen(1, r), (transform(0, r),), "T is lower triangular"),
                         Link(
-                            (run.moved(r) * query).T,  # type: ignore[attr-defined]
+                            (run.moved(r) * query).T,
                             (transform(2, r), transform(1, r)),
                             "the layer on the first r tokens of the chunk",
                         ),
