@@ -13,6 +13,7 @@ import pytest
 from sympy import Symbol
 
 from isoform.derivations.kernel.formulas import (
+    And,
     Assumption,
     Equation,
     ForAll,
@@ -25,10 +26,13 @@ from isoform.derivations.kernel.formulas import (
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.scripts import (
     Direct,
+    Each,
     Exists,
     ForEach,
     Given,
+    Part,
     Product,
+    Rowwise,
     Script,
     Sign,
     Using,
@@ -228,6 +232,20 @@ EQUATIONS: dict[str, tuple[tuple[Any, Any], tuple[Any, Any], Cond]] = {
 def test_equations(name: str) -> None:
     false, true, where = EQUATIONS[name]
     check(Statement(Equation(*false), where), Statement(Equation(*true), where), Direct())
+
+
+@pytest.mark.parametrize(("first", "right"), [(1, True), (2, False)])
+def test_a_certificate_whose_sides_have_different_axes(first: int, right: bool) -> None:
+    """A vector is the column of its entries, so a product with it is the sum over all of them."""
+    column = Stack(Row(u, i), i, 1, d)
+    product = Equation(v.T * u, Sum(Row(v, i) * Row(u, i), i, first, d))
+    script = Each((Rowwise(j), Direct((Using(Part(1), left=-v.T),))))
+    statement = Statement(And(Equation(column, u), product))
+    if right:
+        assert prover({})(statement, script).scope == "all sizes"
+    else:
+        with pytest.raises(Unproved):
+            prover({})(statement, script)
 
 
 def test_a_row_beyond_a_diagonal_matrix() -> None:
