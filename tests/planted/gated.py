@@ -145,7 +145,7 @@ class Loop:
         else:
             ends = offsets.tolist()
             states = self.start(len(ends) - 1, x)
-            empty = [torch.zeros_like(x.v[0])]
+            empty = [x.v.new_zeros(x.v.shape[1:])]
             out, found = empty * ends[0], []
             for n, (a, b) in enumerate(pairwise(ends)):
                 rows, s = self.sequence(x.part(a, b), self.enter(states[n : n + 1], x, a))
