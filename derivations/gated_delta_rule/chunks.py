@@ -9,13 +9,13 @@ from typing import cast
 
 from ..claim import Claim, Source, variant
 from ..delta_rule.chunks import M, T, b, c, i, l, r, size, solved
-from ..delta_rule.operator import ONE, beta, d_k, j, k, keeps, q, s, t, v
+from ..delta_rule.operator import H0, ONE, beta, d_k, j, k, keeps, q, s, t, v
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
 from ..kernel.instances import Families, instantiate
 from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise
 from ..kernel.terms import Eye, Family, Hadamard, Index, Num, Prod, Rec, Stack, Sum, Term, Where, entries, le, named, recurrence
 from . import sequence
-from .operator import DECLARATION, H0, YANG, H, gamma
+from .operator import DECLARATION, YANG, H, gamma
 from .sequence import N, n
 
 # A run that is cut and resumed ----------------------------------------------------------------------

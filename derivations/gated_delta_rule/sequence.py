@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..claim import Claim, Source, variant
-from ..delta_rule.operator import ONE, beta, d_k, j, k, keeps, s, t, v
+from ..delta_rule.operator import H0, ONE, beta, d_k, j, k, keeps, s, t, v
 from ..delta_rule.operator import YANG as DELTANET
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Cases, Chain, Direct, Each, ForEach, Given, Hypothesis, Induction, Lemma, Link, Using
 from ..kernel.terms import Eye, Family, Index, Prod, Stack, Sum, Term, entries, equal, indicator, indices, le, lt, named, scalars
-from .operator import DECLARATION, H0, YANG, H, gamma
+from .operator import DECLARATION, YANG, H, gamma
 
 n, m, N = indices("n m N")
 T = scalars("T")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..claim import Claim, Source, variant
+from ..delta_rule.operator import H0, beta, d_k, d_v, k, t, v
 from ..delta_rule.operator import H as DELTA
-from ..delta_rule.operator import beta, d_k, d_v, k, t, v
 from ..delta_rule.update import E, corrected, gradient, inner, slope
 from ..kernel.formulas import And, Equation, ForAll, Formula, Implies, Statement
 from ..kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Lemma, Suppose, Unfold, Using
 from ..kernel.terms import Prod, Term, indices, le, matrix, recurrence
-from .operator import DECLARATION, H0, YANG, H, gamma
+from .operator import DECLARATION, YANG, H, gamma
 
 GOOSE = "Peng et al., RWKV-7 Goose with Expressive Dynamic State Evolution, arXiv 2503.14456"
 

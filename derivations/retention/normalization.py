@@ -57,7 +57,7 @@ def norm(row: Row, root: Term, at: Index = l) -> Term:
 def reciprocal_root(of: str, root: Term, x: Term) -> tuple[Assumption, Assumption]:
     """What makes a number the reciprocal root of another."""
     return (
-        Assumption(f"{of}² is one over its variance", Equation(root * root * x, 1), solve={root: 1 / Sqrt(x)}),
+        Assumption(f"{of}² is one over its variance", Equation(root * root * x, 1), solve={root: Num(1) / Sqrt(x)}),
         Assumption(f"{of} is positive", Less(0, root)),
     )
 
@@ -71,7 +71,7 @@ alpha = a * b * c
 positive = Assumption(
     "the factors are positive",
     And(*[Less(0, x) for x in (a, b, c)]),
-    solve={x: 1 + scalar(f"z_{x.name}") ** 2 for x in (a, b, c)},
+    solve={x: Num(1) + scalar(f"z_{x.name}") ** 2 for x in (a, b, c)},
 )
 
 

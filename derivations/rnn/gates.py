@@ -28,12 +28,12 @@ back = {gate: vector(f"u_{gate}", d_h) for gate in GATES}
 
 def sigmoid(z: Term) -> Term:
     """The logistic function."""
-    return named("σ", 1 / (1 + Exp(-z)), z)
+    return named("σ", Num(1) / (1 + Exp(-z)), z)
 
 
 def tanh(z: Term) -> Term:
     """The hyperbolic tangent."""
-    return named("tanh", 1 - 2 * sigmoid(-2 * z), z)
+    return named("tanh", Num(1) - 2 * sigmoid(Num(-2) * z), z)
 
 
 def seen(gate: str, inputs: Term) -> Term:
