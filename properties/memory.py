@@ -29,6 +29,8 @@ QKV = (Input("q", "b t h k"), Input("k", "b t h k"), Input("v", "b t hv v"))
 KEYS = ("duplicate-keys", "orthonormal-keys", "constant", "zero", "dyadic")
 CAPABILITIES = frozenset({"dyadic", "long", "causal", "state", "packing", "groups", "gradient", "sequence", "quarantine", "edges", "batch"})
 NORM = "use_qk_l2norm_in_kernel"
+SAFE, LEAST = 2.0**-100, 2.0**-800
+"""A product of decays of which nothing is lost in any dtype, and one which a complex step still holds."""
 TURN = 2.0**-10
 """A relative error of the logs of decays, in place of an infinitely small one."""
 
@@ -218,10 +220,13 @@ def _derive(
     The bound is γ_N of the same derivative of the sum of the absolute values of all terms: a backward pass evaluates
     these terms with at most three times the forward roundings. A term has the logs of a range of gates in its exponent,
     each rounded with the sum of the range: T + 3 units of the change that this makes, which is at most a difference
-    quotient, since the sum is convex in the decays. In 16 bits a term's operands and its gradient are rounded once more.
+    quotient, since the sum is convex in the decays. Where a product of decays is too small to be held, by the form or by
+    the complex step, what it multiplies is lost. In 16 bits a term's operands and its gradient are rounded once more.
     """
     moves = Instance(toward, push, x.options, x.dtype)
-    value, size, turned = 0.0, 0.0, 0.0
+    steps, width = x.inputs["q"].shape[1], x.inputs["q"].shape[3]
+    columns = x.inputs["v"].shape[3]
+    value, size, turned, lost = 0.0, 0.0, 0.0, 0.0
     for ((n, i), head, start), (_, move, shift) in zip(heads(x, family.inputs), heads(moves, family.inputs), strict=True):
         at, along, change = _tangent(family, x, head, {m: move[m] for m in toward})
         w, f = weights[n, :, i], final[n, i]
@@ -231,12 +236,15 @@ def _derive(
         own = _weighed(family, (above, sizes[0]), (change, sizes[1]), *sizes[2:])
         size += own
         if family.decays:
+            if min(above[m].min(initial=1.0) for m in family.decays) ** steps < SAFE:
+                full = {m: np.ones_like(a) if m in family.decays else a for m, a in above.items()}
+                free = {m: a / np.where(above[m] > 0, above[m], 1) if m in family.decays else a for m, a in change.items()}
+                lost += _weighed(family, (full, sizes[0]), (free, sizes[1]), *sizes[2:])
             above, change = ({m: a * (1 + TURN * strength(above[m]) * (m in family.decays)) for m, a in g.items()} for g in (above, change))
             turned += (_weighed(family, (above, sizes[0]), (change, sizes[1]), *sizes[2:]) - own) / TURN
-    steps, width = x.inputs["q"].shape[1], x.inputs["q"].shape[3]
-    columns = x.inputs["v"].shape[3]
     p = precision(x.dtype)
     rounding = gamma(3 * (steps + 1) * (width + columns + 6), p.unit) * size + 3 * (steps + 3) * p.unit * turned
+    rounding += (p.tiny + LEAST) * (steps + 1) * lost
     return value, rounding + p.out * (1 + OPERANDS) * size
 
 
