@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from benchmarks.operators import BATCH, BOTH, FORWARD, HEADS, KEY, OPERATORS, VALUE, Operator
@@ -61,12 +62,14 @@ def plot(found: Found, path: Path) -> None:
 
 def _head(found: Found) -> str:
     packages = ", ".join(f"{name} {number}" for name, number in found["packages"].items() if number != "not installed")
+    load = " and ".join(f"{load:.1f}" for load in found["load"])
     return f"""# Speed beside public implementations
 
-float32, B={BATCH} H={HEADS} K={KEY} V={VALUE}; {packages}. Medians of calls that take turns. One thread: processor time of the process;
-more threads: time on the clock. The floor of a form is its counted operations over the rate of a large float32 matrix
-product in the same process. Every result was compared with the recurrence in float64 before it was timed: an error is the
-largest difference over the largest entry, and more than 2⁻⁸ is wrong. Wrong or broken results are not timed."""
+float32, B={BATCH} H={HEADS} K={KEY} V={VALUE}; {packages}; {found["cores"]} cores, load before and after the run {load}, in
+{found["seconds"] / 60:.0f} minutes. Medians of calls that take turns. One thread: processor time of the process; more threads: time on
+the clock. The floor of a form is its counted operations over the rate of a large float32 matrix product in the same process. Every
+result was compared with the recurrence in float64 before it was timed: an error is the largest difference over the largest entry, and
+more than 2⁻⁸ is wrong. Wrong or broken results are not timed."""
 
 
 def _growth(found: Found) -> str:
@@ -107,11 +110,14 @@ def _row(found: Found, run: Found, operator: Operator, name: str) -> tuple[str, 
 
 
 def _absent(found: Found) -> str:
-    lines = [f"- {operator}: {name}: {reason}" for operator, names in found["missing"].items() for name, reason in names.items()]
+    reasons: dict[str, list[int]] = {}
+    for operator, names in found["missing"].items():
+        reasons |= {f"{operator}: {name}: {reason}": [] for name, reason in names.items()}
     for c in found["checks"]:
         if wrong := [way for way, right in c["right"].items() if not right]:
             why = c["broken"] or f"wrong, by {_error(c['output'])} in the output and {_error(c['gradient'])} in a gradient"
-            lines.append(f"- {c['operator']}: {c['name']}, T = {c['length']}, {' and '.join(wrong)}: {why}")
+            reasons.setdefault(f"{c['operator']}: {c['name']}, {' and '.join(wrong)}: {shorten(why, 120)}", []).append(c["length"])
+    lines = [f"- {reason}" + (f" (T = {', '.join(map(str, lengths))})" if lengths else "") for reason, lengths in reasons.items()]
     return "## Not timed, and why\n\n" + ("\n".join(lines) or "Nothing.")
 
 

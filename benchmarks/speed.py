@@ -31,11 +31,12 @@ def main() -> None:
     begin = time.perf_counter()
     lengths, growth = (QUICK, QUICK_GROWTH) if options.quick else (LENGTHS, GROWTH)
     plan = {"operators": options.operators, "seconds": 0.1 if options.quick else options.seconds, "longest": options.longest}
-    found = {"packages": _versions(), "lengths": lengths}
+    found = {"packages": _versions(), "lengths": lengths, "cores": os.cpu_count(), "load": [os.getloadavg()[0]]}
     found |= _worker(plan | {"do": "check", "lengths": lengths}, threads=1)
     plan["right"] = [[c["operator"], c["name"], c["length"], way] for c in found["checks"] for way, right in c["right"].items() if right]
     found["runs"] = [_worker(plan | {"do": "time", "lengths": lengths}, threads) for threads in options.threads]
     found["growth"] = _worker(plan | {"do": "grow", "lengths": growth}, threads=1)
+    found["load"].append(os.getloadavg()[0])
     found["seconds"] = time.perf_counter() - begin
 
     options.to.mkdir(parents=True, exist_ok=True)
@@ -54,7 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help=f"all by default: {', '.join(names)}")
     parser.add_argument("--threads", type=int, nargs="+", default=THREADS, help="a run for each number of threads (default 1 2)")
     parser.add_argument("--quick", action="store_true", help="short sequences and few laps: shows that everything runs, measures nothing")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time for each call at each length (default 1)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="processor time for each call at each length (default 0.5)")
     parser.add_argument("--longest", type=float, default=20.0, help="skip, and name, a call of more processor seconds (default 20)")
     parser.add_argument("--to", type=Path, default=RESULTS, help="folder for speed.md, speed.svg and speed.json")
     options = parser.parse_args()

@@ -38,14 +38,14 @@ def forecast(past: Mapping[int, float], length: int) -> float:
 
 
 def interleaved(calls: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, Time]:
-    """Give every call about so many seconds, in rounds in which each is made once; those that had theirs drop out.
+    """Give every call about so many seconds of a processor, in rounds in which each is made once; those that had theirs drop out.
 
     A first call of each warms up and is not counted. A call so long that the fewest laps would take ten times as long is made
     only that once, and counted.
     """
     gc.collect()
     first = {name: _lap(call) for name, call in calls.items()}
-    wanted = {name: _laps(seconds, clock) for name, (_, clock) in first.items()}
+    wanted = {name: _laps(seconds, processor) for name, (processor, _) in first.items()}
     laps = {name: [] if wanted[name] else [lap] for name, lap in first.items()}
     for n in range(max(wanted.values(), default=0)):
         names = [name for name in calls if n < wanted[name]]
@@ -76,9 +76,11 @@ def matrix_product_rate(size: int = 2048, laps: int = 5) -> tuple[float, float]:
     return 2 * size**3 / (1000 * best[0]), 2 * size**3 / (1000 * best[1])
 
 
-def _laps(seconds: float, clock: float) -> int:
+def _laps(seconds: float, lap: float) -> int:
     fewest, most = LAPS
-    return 0 if fewest * clock > 10 * seconds else max(fewest, min(most, int(seconds / clock)))
+    if fewest * lap > 10 * seconds:
+        return 0
+    return most if most * lap <= seconds else max(fewest, int(seconds / lap))
 
 
 def _lap(call: Callable[[], object]) -> tuple[float, float]:

@@ -101,6 +101,9 @@ def found(ours, peer):
     return {
         "packages": {"torch": "1", "mambapy": "not installed"},
         "lengths": [8192],
+        "cores": 2,
+        "load": [0.0, 1.0],
+        "seconds": 60.0,
         "torch_peers": ["peer"],
         "missing": {"delta-rule": {"gone": "ModuleNotFoundError: No module named 'gone'"}},
         "skipped": [],
@@ -121,5 +124,5 @@ def test_a_target_is_reached_beside_the_best_torch_peer_only(benchmark, ours, ra
 def test_what_is_not_timed_is_named(benchmark):
     text = benchmark("report").table(found(1.0, 2.0))
     assert "- delta-rule: gone: ModuleNotFoundError: No module named 'gone'" in text
-    assert "- delta-rule: bad, T = 8192, forward: wrong, by 5.0e-01 in the output and 2.5e-01 in a gradient" in text
+    assert "- delta-rule: bad, forward: wrong, by 5.0e-01 in the output and 2.5e-01 in a gradient (T = 8192)" in text
     assert "| delta-rule | 20 | 3 | yes, both | 1.00 |  |" in text
