@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -18,7 +19,8 @@ from .counterexamples import Counterexample, counterexample, refute
 from .degrees import Degrees
 from .drawing import Limits, Shape, fit, limits, shape_of
 from .environment import Environment, Pool, dyadic, rational, rules_of, uniform
-from .errors import EvaluationError, Singular
+from .errors import EvaluationError, Singular, Undefined
+from .frame import index_code
 from .logic import degree, identity
 from .points import Point, evaluated
 from .systems import MERSENNE, Gaussian, Prime, System
@@ -95,9 +97,9 @@ class _Run:
         self.shape: Shape = shape_of(statement)
         self.limits: Limits = limits(statement, system)
         self.count = _Count()
-        self.points: list[Mapping[Symbol, int]] = []
+        self.points: list[Mapping[Basic, int]] = []
         self.seen: set[Any] = set()
-        self.tried: dict[Symbol, set[int]] = {}
+        self.tried: dict[Basic, set[int]] = {}
 
     def certificate(self, draws: int) -> Certificate:
         longest = self.limits.length
@@ -123,8 +125,8 @@ class _Run:
             index = self._index(Random(name), n, attempt, scale)
             if index is None:
                 return None
-            for s in (*self.shape.indices, *self.shape.sizes):
-                self.tried.setdefault(s, set()).add(index[s])
+            for s, n in self._measures(index).items():
+                self.tried.setdefault(s, set()).add(n)
             try:
                 found = self._at(name, index, self.system)
             except Singular:
@@ -157,8 +159,16 @@ class _Run:
         self.count.accepted += 1
         self.count.radius = max(self.count.radius, found.outcome.radius)
         self.count.failure = max(self.count.failure, self._failure(found.environment.index))
-        self.points.append({s: found.environment.index[s] for s in (*self.shape.indices, *self.shape.sizes)})
+        self.points.append(self._measures(found.environment.index))
         self.seen |= found.seen
+
+    def _measures(self, index: Mapping[Any, int]) -> dict[Basic, int]:
+        """The values of the indices, of the sizes, and of the cuts at free indices that have one."""
+        out: dict[Basic, int] = {s: index[s] for s in (*self.shape.indices, *self.shape.sizes)}
+        for c in self.shape.ends:
+            with suppress(Undefined):
+                out[c] = index_code(c)(index)
+        return out
 
     def _failure(self, index: Mapping[Any, int]) -> float:
         if not self._probable:
@@ -194,18 +204,18 @@ class _Run:
         return next((n for n in logic if (n, True) not in self.seen), None)
 
     def _stuck(self) -> str:
-        """The sizes and indices that no model takes beyond their least values, though larger ones were tried.
+        """The sizes, indices and cuts that no model takes beyond their least values, though larger ones were tried.
 
         Assumptions that contradict each other hold where there is nothing that they speak of.
         """
         least = {s: min(tried) for s, tried in self.tried.items() if len(tried) > 1}
-        if any(all(p[s] > n for s, n in least.items()) for p in self.points):
+        if any(all(p.get(s, n) > n for s, n in least.items()) for p in self.points):
             return ""
-        alone = [f"{s} = {n}" for s, n in least.items() if all(p[s] == n for p in self.points)]
+        alone = [f"{s} = {n}" for s, n in least.items() if all(p.get(s) == n for p in self.points)]
         return " and ".join(sorted(alone)) or " or ".join(sorted(f"{s} = {n}" for s, n in least.items()))
 
     def _false(self, found: Point) -> Certificate:
-        self.points = [{s: found.environment.index[s] for s in (*self.shape.indices, *self.shape.sizes)}]
+        self.points = [self._measures(found.environment.index)]
         self.count.accepted += 1
         witness = refute(self.statement, seed=self.seed)
         if witness is None and not self._probable:
@@ -248,7 +258,7 @@ def _scale(n: int, draws: int, longest: int) -> int:
     return scale if scale <= longest else 2 + n % max(longest - 1, 1)
 
 
-def _ranges(points: list[Mapping[Symbol, int]]) -> str:
-    names = sorted({s for p in points for s in p}, key=str)
+def _ranges(points: list[Mapping[Basic, int]]) -> str:
+    names = sorted({s for p in points for s in p if isinstance(s, Symbol)}, key=str)
     found = {s: sorted({p[s] for p in points}) for s in names}
     return ", ".join(f"{s}={v[0]}" if len(v) == 1 else f"{s}={v[0]}..{v[-1]}" for s, v in found.items())

@@ -14,7 +14,7 @@ from sympy import Basic, Expr, Symbol
 from ..kernel import formulas as fm
 from ..kernel import terms as k
 from .balls import Balls
-from .errors import UnsupportedTerm
+from .errors import Undefined, UnsupportedTerm
 from .frame import index_code
 from .logic import holds, identity
 from .program import ROOT_OF_UNITY
@@ -138,6 +138,7 @@ class Shape:
     bounds: tuple[Bound, ...]
     cuts: tuple[k.Cuts, ...]
     places: frozenset[Basic]
+    ends: frozenset[Expr]  # the cuts that stand at free indices
 
     def draw(
         self, rng: Random, limits: Limits, scale: int, *, size: int | None = None, high: float = 0.3, fixed: Mapping[Basic, int] = NONE
@@ -149,7 +150,10 @@ class Shape:
         sizes = {s: min(size, limits.size) if size is not None else _size(rng, limits.size) for s in self.sizes}
         for attempt in range(TRIES):
             reach = scale + attempt // 50
-            found = self._indices(rng, reach, {**sizes, **self._cuts(rng, reach), **fixed}, high)
+            try:
+                found = self._indices(rng, reach, {**sizes, **self._cuts(rng, reach), **fixed}, high)
+            except Undefined:  # the conditions ask for a cut that was not drawn
+                continue
             if found is not None:
                 return found
         return None
@@ -199,6 +203,7 @@ def shape_of(statement: fm.Statement) -> Shape:
         tuple(_bound(cast(Expr, e)) for e in statement.where.args if _affine(cast(Expr, e))),
         statement.cuts,
         frozenset(s for c in cuts for s in c.free_symbols),
+        frozenset(c for c in cuts if c.free_symbols <= free),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 from sympy import Basic, Symbol, Tuple
 
-from .terms import Cond, Cut, Cuts, Index, Inverse, Like, Num, ShapeError, Sum, Term, Var, lift, same, unnamed, walk
+from .terms import Apply, Cond, Cut, Cuts, Eye, Index, Inverse, Like, Num, ShapeError, Sum, Term, Var, Zero, lift, same, unnamed, walk
 
 
 class Formula(Basic):
@@ -141,6 +141,18 @@ class Statement:
         """The families of cuts that it speaks of, by name."""
         parts = (self.conclusion, self.where, *[a.formula for a in self.assumptions])
         return tuple(map(Cuts, sorted({n.name for p in parts for n in walk(p) if isinstance(n, Cut)})))
+
+    @property
+    def sizes(self) -> frozenset[Symbol]:
+        """The free indices that are a size of an atom: those are >= 0."""
+        return frozenset().union(*map(_sizes, (self.conclusion, *[a.formula for a in self.assumptions])))
+
+
+def _sizes(x: Basic) -> frozenset[Symbol]:
+    binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
+    found = [_sizes(a) - {x.args[b] for b, scope in binds.items() if n in scope} for n, a in enumerate(x.args)]
+    own = x.shape if isinstance(x, (Var, Apply, Zero, Eye)) else ()
+    return frozenset(e for e in own if isinstance(e, Symbol)).union(*found)
 
 
 def plain(statement: Statement) -> Statement:

@@ -29,7 +29,7 @@ from .formulas import (
     plain,
 )
 from .instances import instantiate
-from .normal import Reader, Rule, Trace, conditions_of
+from .normal import Reader, Rule, Trace, scope_of
 from .printing import text
 from .proof import Obligation, Unproved
 from .signs import Fact, Signs, read_fact
@@ -292,7 +292,7 @@ def _at(goal: Goal, given: sc.Given) -> Formula:
 def lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
     families = {name: (at, cast(Term, tm.unnamed(term))) for name, (at, term) in reason.families.items()}
     statement = instantiate(plain(goal.library(reason.claim)), families)
-    where = frozenset(conditions_of(statement.where))
+    where = scope_of(statement)
     ranged_over = {s for e in statement.where.args for s in e.free_symbols}
     fixed = {p: v for p, v in reason.at.items() if p in ranged_over}
     here = {canonical(a.formula): a.name for a in goal.assumptions}

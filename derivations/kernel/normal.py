@@ -37,6 +37,7 @@ from .algebra import (
 )
 from .calculus import DOT, derive
 from .canonical import canonical, function_of, inclusion, matrix_power, normal, number, ordered_product, unit_of
+from .formulas import Statement
 from .rewriting import Pattern, rewrite
 from .structure import OutOfRange, entry, ranged, row, simplify_head
 from .terms import Term
@@ -80,6 +81,11 @@ class Trace:
 
 def conditions_of(c: tm.Cond) -> list[Affine]:
     return [read(cast(Expr, e)) for e in c.args]
+
+
+def scope_of(statement: Statement) -> Guards:
+    """What a statement says of its free indices: its conditions, and that sizes are >= 0."""
+    return frozenset({*conditions_of(statement.where), *[name(s.name) for s in statement.sizes]})
 
 
 @dataclass(frozen=True)
@@ -408,8 +414,8 @@ class Reader:
         return out
 
     def _is_size(self, e: Expr) -> bool:
-        """Whether a size is known to be >= 0: one that is a symbol is; a negative one stands for an empty range."""
-        return isinstance(e, Symbol) or implied(self.facts, read(e))
+        """Whether a size is known to be >= 0; a negative one stands for an empty range."""
+        return implied(self.facts, read(e))
 
     # analysis ------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ def with_null_vector(goal: Goal, script: sc.NullVector) -> Goal:
     clean(x[j])
     if column.cols != 1 or j in rows.free_symbols | last.free_symbols:
         raise Unproved(f"{column} is no column at {j}, of one size")
-    if not (implied(goal.facts, read(last - rows) - 1) and (isinstance(rows, Symbol) or implied(goal.facts, read(rows)))):
+    if not (implied(goal.facts, read(last - rows) - 1) and implied(goal.facts, read(rows))):
         raise Unproved(f"a null vector needs more columns than rows: {last} > {rows} >= 0 is not known here")
     if any(n.field != "real" for n in tm.walk(column) if isinstance(n, (tm.Var, tm.Apply))):
         raise Unproved(f"{column} is not known to be real")

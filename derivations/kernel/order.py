@@ -87,6 +87,10 @@ def contradiction(goal: Goal, script: sc.Contradiction) -> None:
     denied = found[0].formula
     real(goal, f)
     real(goal, denied)
+    # what has no value does not fail either: that it has one must not rest on the negation
+    reader = Reader(goal.facts)
+    reader.read(f.rhs - f.lhs)
+    discharge(goal, reader.trace)
     others = tuple(a for a in goal.assumptions if a is not found[0])
     inner = replace(goal, assumptions=(*others, Assumption("negation", negation)))
     strict = isinstance(denied, LessEqual)

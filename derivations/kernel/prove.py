@@ -24,7 +24,7 @@ from .formulas import (
 )
 from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, supposing, unfolding
 from .language import SUPPOSED, clean, parts_of
-from .normal import Rule, conditions_of
+from .normal import Rule, conditions_of, scope_of
 from .nullspace import with_null_vector
 from .order import contradiction, exists, sign
 from .printing import text
@@ -50,8 +50,7 @@ def prove(statement: Statement, script: sc.Script, library: Library) -> Proof:
 
 def _proof(statement: Statement, script: sc.Script, library: Library) -> Proof:
     ledger = Ledger()
-    facts = frozenset(conditions_of(statement.where))
-    goal = Goal(statement.conclusion, facts, statement.assumptions, library, ledger)
+    goal = Goal(statement.conclusion, scope_of(statement), statement.assumptions, library, ledger)
     _run(goal, script)
     return _seal(
         type(script).__name__.lower(),
