@@ -213,6 +213,9 @@ class Reader:
         return normal(p, inside.facts, (b,))
 
     def _row(self, x: tm.Row) -> Poly:
+        of = x.args[0]
+        if isinstance(of, tm.Rec) and self._at_start(of):
+            return self._raw(tm.Row(of.init, cast(Expr, x.args[1])))
         return self._element("row", cast(Term, x.args[0]), (read(cast(Expr, x.args[1])),), x.shape)
 
     def _entry(self, x: tm.Entry) -> Poly:
