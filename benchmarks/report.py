@@ -39,12 +39,12 @@ def plot(found: Found, path: Path) -> None:
 
     matplotlib.rcParams |= {"svg.hashsalt": "isoform", "font.size": 8}
     present = _present(found)
-    figure, panels = plt.subplots(2, -(-len(present) // 2), figsize=(12, 7), squeeze=False, layout="constrained")
+    figure, panels = plt.subplots(2, -(-len(present) // 2), figsize=(12, 9), squeeze=False, layout="constrained")
     run = found["runs"][0]
     for panel in panels.flat[len(present) :]:
         panel.set_axis_off()
     for operator, panel in zip(present, panels.flat, strict=False):
-        names = _names(run, operator)
+        names = sorted(_names(run, operator), key=lambda name: name != "isoform chunkwise")
         for name in names:
             for direction, line in zip(DIRECTIONS, ("-", "--")):
                 ours = name.startswith("isoform")
@@ -54,7 +54,7 @@ def plot(found: Found, path: Path) -> None:
         panel.set(title=operator.name, xscale="log", yscale="log", xlabel="T", ylabel="processor time, ms")
         panel.set_xticks(found["lengths"], [str(n) for n in found["lengths"]])
         panel.minorticks_off()
-        panel.legend(fontsize=6)
+        panel.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
     figure.suptitle(f"one thread, float32, B={BATCH} H={HEADS} K={KEY} V={VALUE}: forward (drawn through), forward and backward (dashed)")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
