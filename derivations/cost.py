@@ -155,7 +155,7 @@ def _parts(x: Term) -> list[tuple[Term, _Context]]:
         body, i, lo, hi = x.args
         return [(cast(Term, body), (_Range(cast(Symbol, i), cast(Index, lo), cast(Index, hi)),))]
     if isinstance(x, tm.Mul):
-        return [(cast(Term, f.args[0]) if isinstance(f, tm.Inverse) else f, ()) for f in _factors(x)]
+        return [(cast(Term, f.args[0]) if isinstance(f, tm.Inverse) and f.is_scalar_term else f, ()) for f in _factors(x)]
     if isinstance(x, tm.Apply):
         return [(a, ()) for a in x.arguments]
     return [(a, ()) for a in x.args if isinstance(a, Term)]
@@ -220,7 +220,11 @@ def _entries(rows: Index, cols: Index) -> Term:
 
 
 def _size(n: Index) -> Term:
-    return Num(int(n)) if tm.index_expression(n).is_number else Ind(n)
+    """How many of them there are; an expression that is not a bare size may be negative, and then there are none."""
+    e = tm.index_expression(n)
+    if e.is_number:
+        return Num(int(n))
+    return Ind(n) if e.is_Symbol else tm.Where(tm.le(0, e), Ind(n), Num(0))
 
 
 def _one_less(n: Index) -> Term:
@@ -239,7 +243,8 @@ def _depth(x: Term, known: Mapping[Term, Term]) -> Term:
     if x in known:
         return known[x]
     if isinstance(x, tm.Rec):
-        before = tm.Var(f"{x.name}_", (), x.rows, x.cols)
+        taken = frozenset(known) | tm.free(x)
+        before = cast(Term, tm.fresh(tm.Var(x.name, (), x.rows, x.cols), taken))
         init = _depth(x.init, known)
         return tm.recurrence("D", init, lambda t, d: _depth(x.step_at(t, before), {**known, before: d}), start=x.start)[x.at]
     if isinstance(x, GIVEN):

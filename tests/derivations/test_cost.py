@@ -205,7 +205,7 @@ def test_a_wrong_count_would_be_seen() -> None:
 
 def test_what_has_no_convention_is_refused() -> None:
     square = matrix("A", d_k, d_k)
-    for x in (square**-1 * k[t], Exp(square), Prod(square, j, 1, t)):
+    for x in (square**-1 * k[t], tm.Inverse(square) * k[t], Exp(square), Prod(square, j, 1, t)):
         with pytest.raises(cost.Uncounted, match="no operations are counted for"):
             cost.operations(x)
     with pytest.raises(cost.Uncounted, match="no depth is counted for"):
@@ -219,6 +219,16 @@ def test_depths_are_those_of_the_terms_as_written() -> None:
     assert cost.depth(v[t]) == Num(0)
     assert cost.depth((v[1] + v[2]) + (v[3] + v[4])) == Num(3)  # a sum of four terms is written from left to right
     assert cost.depth(tm.Apply("f", (v[1] + v[2],), d_v, 1) + v[3]) == Num(2)
+    for name in ("S_", "S_1"):  # names like that of the state before
+        stateless = tm.recurrence("S", v[0], lambda s, p, name=name: tm.vector(name, d_v) + v[s])
+        assert cost.depth(stateless[t]).step_at(t, Num(7)) == Num(1)
+
+
+def test_rows_that_are_not_there_cost_nothing() -> None:
+    some = tm.Rows(matrix("X", d_v, d_k), j, t)
+    (additions,) = cost.operations(some + some).values()
+    none = evaluate(tm.put(additions, {j: Integer(5), t: Integer(2), d_k: Integer(3)}), Frame(Rationals(), None, {}))
+    assert Rationals().table(none)[0][0] == 0
 
 
 def test_numbers_are_entries() -> None:
