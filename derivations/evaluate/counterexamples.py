@@ -16,6 +16,7 @@ from .balls import ARB, Balls
 from .drawing import Limits, Shape, exact_fit, limits, shape_of
 from .environment import Environment, Key, Pool, choice, rules_of
 from .errors import EvaluationError, UnsupportedTerm
+from .frame import cut
 from .logic import holds
 from .points import evaluated
 from .systems import Number, Numbers, System
@@ -255,7 +256,7 @@ def again(statement: fm.Statement, c: Counterexample, system: System, rules: Map
 
 def _recorded(family: k.Cuts, sizes: Mapping[str, int]) -> dict[Basic, int]:
     """The cuts of a family on record."""
-    first = (family[n] for n in range(1, len(sizes) + 1))
+    first = (cut(family.name, n) for n in range(1, len(sizes) + 1))
     return {c: sizes[str(c)] for c in first if str(c) in sizes}
 
 

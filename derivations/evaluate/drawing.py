@@ -15,7 +15,7 @@ from ..kernel import formulas as fm
 from ..kernel import terms as k
 from .balls import Balls
 from .errors import Undefined, UnsupportedTerm
-from .frame import index_code
+from .frame import cut, index_code
 from .logic import holds, identity
 from .program import ROOT_OF_UNITY
 from .systems import Gaussian, Prime, Rationals, System
@@ -165,7 +165,7 @@ class Shape:
             last, reach = 0, rng.randint(scale, 2 * scale + 1)
             for n in range(1, 2 * scale + MARGIN):
                 last = min(reach, last + rng.choice((0, 0, 1, 1, 2, 3, scale)))
-                out[family[n]] = last
+                out[cut(family.name, n)] = last
         return out
 
     def _indices(self, rng: Random, scale: int, known: dict[Basic, int], high: float) -> dict[Basic, int] | None:

@@ -109,6 +109,8 @@ class Environment:
         self._pool = pool
         self._known: dict[tuple[Any, ...], Value] = {}
         self._solving: list[Key] = []
+        self._solved: dict[Any, Any] = {}
+        self.steps = 0
 
     def frame(self) -> Frame:
         """A fresh frame over these values."""
@@ -159,10 +161,12 @@ class Environment:
         if key in self._solving:
             raise Undefined(f"the rule for {key[0]}{list(key[1])} uses the atom itself")
         self._solving.append(key)
+        frame = Frame(self.system, self, {**self.index, **match.wildcards}, self._solved)
         try:
-            return evaluate(match.term, Frame(self.system, self, {**self.index, **match.wildcards}))
+            return evaluate(match.term, frame)
         finally:
             self._solving.pop()
+            self.steps += frame.steps
 
     def function(self, name: str, arguments: list[Value], rows: int, cols: int, field: str) -> Value:
         """An uninterpreted function: a random cubic map, the same one for the same sizes of arguments.

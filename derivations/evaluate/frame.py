@@ -28,18 +28,21 @@ class Atoms(Protocol):
 
 
 class Frame:
-    """The state of one evaluation: index values, bound variables, and what has been computed."""
+    """The state of one evaluation: index values, bound variables, and what has been computed.
 
-    __slots__ = ("analytic", "atoms", "bound", "cache", "index", "runs", "seen", "steps", "system")
+    ``kept`` holds values, and lists of partial ones, by the term and the index values that they depend on; frames
+    over the same atoms and sizes may share it.
+    """
 
-    def __init__(self, system: System, atoms: Atoms, index: Mapping[Basic, int]) -> None:
+    __slots__ = ("analytic", "atoms", "bound", "index", "kept", "seen", "steps", "system")
+
+    def __init__(self, system: System, atoms: Atoms, index: Mapping[Basic, int], kept: dict[Any, Any] | None = None) -> None:
         self.system = system
         self.atoms = atoms
         self.index: dict[Basic, int] = dict(index)
         self.bound: dict[Basic, Value] = {}
         self.analytic: frozenset[Basic] = frozenset()
-        self.cache: dict[Any, Value] = {}
-        self.runs: dict[Any, list[Value]] = {}
+        self.kept: dict[Any, Any] = {} if kept is None else kept
         self.seen: set[tuple[Basic, bool]] = set()
         self.steps = 0
 
@@ -72,6 +75,12 @@ Code = Callable[[Frame], Value]
 
 
 @lru_cache(maxsize=1 << 14)
+def cut(name: str, at: int) -> Basic:
+    """One cut, the same object each time: index values are found by it fast."""
+    return k.Cut(name, at)
+
+
+@lru_cache(maxsize=1 << 14)
 def index_code(e: Expr) -> Index:
     """An index expression as a function of the index values; Undefined at one that has none."""
     constant, terms = 0, []
@@ -84,30 +93,33 @@ def index_code(e: Expr) -> Index:
             terms.append((int(coefficient), _monomial(monomial)))
     if not terms:
         return lambda values: constant
-    if len(terms) == 1 and isinstance(e - constant, Symbol):
-        symbol = e - constant
-        return lambda values: _value(values, symbol) + constant
-    return lambda values: constant + sum(c * m(values) for c, m in terms)
+    if len(terms) == 1 and terms[0][0] == 1:
+        only = terms[0][1]
+        return only if constant == 0 else lambda values: only(values) + constant
+    return lambda values: sum([c * m(values) for c, m in terms], constant)
 
 
-def _value(values: Mapping[Basic, int], symbol: Basic) -> int:
-    try:
-        return values[symbol]
-    except KeyError:
-        raise Undefined(f"the index {symbol} has no value") from None
+def _lookup(symbol: Basic) -> Index:
+    def run(values: Mapping[Basic, int]) -> int:
+        try:
+            return values[symbol]
+        except KeyError:
+            raise Undefined(f"the index {symbol} has no value") from None
+
+    return run
 
 
 @lru_cache(maxsize=1 << 14)
-def _cut(name: str, at: int) -> Basic:
-    return k.Cut(name, at)
+def _cut(name: str, at: int) -> Index:
+    return _lookup(cut(name, at))
 
 
 def _monomial(e: Expr) -> Index:
     if isinstance(e, Symbol):
-        return lambda values: _value(values, e)
+        return _lookup(e)
     if isinstance(e, k.Cut):
-        at = index_code(e.at)
-        return lambda values: _value(values, _cut(e.name, n)) if (n := at(values)) else 0
+        family, at = e.name, index_code(e.at)
+        return lambda values: _cut(family, n)(values) if (n := at(values)) else 0
     if isinstance(e, sympy.Pow) and e.exp.is_Integer and e.exp > 0:
         base, n = index_code(e.base), int(e.exp)
         return lambda values: base(values) ** n
@@ -119,6 +131,9 @@ def _monomial(e: Expr) -> Index:
 
 def size_code(x: k.Term) -> Callable[[Mapping[Basic, int]], tuple[int, int]]:
     """The shape of a term as a function of the index values; an empty range has size 0."""
+    if all(e.is_Integer for e in x.shape):
+        fixed = (max(0, int(x.shape[0])), max(0, int(x.shape[1])))
+        return lambda values: fixed
     rows, cols = (index_code(e) for e in x.shape)
     return lambda values: (max(0, rows(values)), max(0, cols(values)))
 

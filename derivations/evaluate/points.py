@@ -34,4 +34,4 @@ def evaluated(statement: fm.Statement, e: Environment) -> Point | None:
         if not all(check(a.formula, frame).holds is True for a in statement.assumptions):
             return None
         outcome = check(statement.conclusion, frame)
-    return Point(e, outcome, frozenset(frame.seen), frame.steps)
+    return Point(e, outcome, frozenset(frame.seen), frame.steps + e.steps)

@@ -17,6 +17,9 @@ from .systems import Value
 
 ROOT_OF_UNITY = "root_of_unity"
 KEPT = 1 << 14
+MOST = 1 << 17  # values that one frame keeps
+CHEAP = (k.Var, k.Num, k.Ind, k.Zero, k.Eye, k.Rec)  # a Rec keeps its states itself
+COSTLY = (k.Sum, k.Prod, k.Stack, k.Inverse, k.Block, k.Power, k.Exp, k.Log, k.Sqrt, k.Apply, k.At, k.Integral, k.Deriv)
 
 
 def evaluate(x: k.Term, frame: Frame) -> Value:
@@ -30,7 +33,47 @@ def compiled(x: k.Term, scope: Scope) -> Code:
     rule = RULES.get(type(x))
     if rule is None:
         raise UnsupportedTerm(f"{type(x).__name__} cannot be evaluated: {x}")
-    return rule(x, scope)
+    code = rule(x, scope)
+    return _remembered(x, scope, code) if _worth(x, scope) else code
+
+
+@lru_cache(maxsize=KEPT)
+def _name(*parts: Any) -> object:
+    """A name for what is kept, cheap to compare: equal parts have one, different parts different ones."""
+    return object()
+
+
+def _captured(outer: frozenset[Basic], scope: Scope) -> tuple[list[Symbol], bool]:
+    """The indices that a value depends on, and whether it depends on nothing else that varies."""
+    return sorted((s for s in outer if isinstance(s, Symbol)), key=str), not any(isinstance(v, k.Var) for v in outer & scope)
+
+
+def _worth(x: k.Term, scope: Scope) -> bool:
+    """Whether a value is kept: that of a costly node, or of one that some loop around it leaves as it is."""
+    if isinstance(x, CHEAP):
+        return False
+    captured, alone = _captured(k.free(x), scope)
+    return alone and (isinstance(x, COSTLY) or any(s not in captured for s in scope if isinstance(s, Symbol)))
+
+
+def _remembered(x: k.Term, scope: Scope, code: Code) -> Code:
+    key = _key(_name(x), _captured(k.free(x), scope)[0])
+
+    def run(f: Frame) -> Value:
+        at = key(f)
+        value = f.kept.get(at)
+        if value is None:
+            value = code(f)
+            if len(f.kept) < MOST:
+                f.kept[at] = value
+        return value
+
+    return run
+
+
+def _key(name: object, captured: list[Symbol]) -> Callable[[Frame], Any]:
+    """Where a value is kept: under its name and the values of the indices that it depends on."""
+    return lambda f: (name, *map(f.index.get, captured))
 
 
 def _sub(x: Any, n: int, scope: Scope) -> Code:
@@ -45,7 +88,7 @@ def _range(x: Any) -> tuple[Symbol, Callable[[Frame], range]]:
 def _var(x: k.Var, scope: Scope) -> Code:
     if x in scope:
         return lambda f: f.bound[x]
-    family, name, field = (x.args[0], *x.args[2:]), x.name, x.field
+    family, name, field = _name(x.args[0], *x.args[2:]), x.name, x.field
     ixs = [index_code(e) for e in x.indices]
     size = size_code(x)
     own = frozenset().union(*[e.free_symbols for e in x.indices]) if x.indices else frozenset()
@@ -53,10 +96,11 @@ def _var(x: k.Var, scope: Scope) -> Code:
 
     def run(f: Frame) -> Value:
         at = tuple([i(f.index) for i in ixs])
-        if constant_shape and (family, at) in f.cache:
-            return f.cache[family, at]
-        value = f.atoms.atom(name, at, *size(f.index), field)
-        f.cache[family, at] = value
+        if not constant_shape:
+            return f.atoms.atom(name, at, *size(f.index), field)
+        value = f.kept.get((family, at))
+        if value is None:
+            value = f.kept[family, at] = f.atoms.atom(name, at, *size(f.index), field)
         return value
 
     return run
@@ -66,9 +110,10 @@ def _num(x: k.Num, scope: Scope) -> Code:
     value = Fraction(int(x.value.p), int(x.value.q))
 
     def run(f: Frame) -> Value:
-        if value not in f.cache:
-            f.cache[value] = f.system.number(value)
-        return f.cache[value]
+        found = f.kept.get(value)
+        if found is None:
+            found = f.kept[value] = f.system.number(value)
+        return found
 
     return run
 
@@ -198,40 +243,49 @@ def _choice(x: k.Where, a: Code, b: Code) -> Code:
 
 
 def _sum(x: k.Sum, scope: Scope) -> Code:
+    """A sum from its first index up."""
     i, values = _range(x)
-    body, size = compiled(x.body, scope | {i}), size_code(x)
+    body, size, partial = compiled(x.body, scope | {i}), size_code(x), _partial(x, scope)
 
     def run(f: Frame) -> Value:
-        total = None
-        for _ in f.each(i, values(f)):
-            total = body(f) if total is None else f.system.add(total, body(f))
-        return f.system.zeros(*size(f.index)) if total is None else total
+        order = values(f)
+        totals = partial(f, order)
+        for _ in f.each(i, order[len(totals) :]):
+            new = body(f)
+            totals.append(f.system.add(totals[-1], new) if totals else new)
+        return totals[len(order) - 1] if order else f.system.zeros(*size(f.index))
 
     return run
 
 
 def _prod(x: k.Prod, scope: Scope) -> Code:
-    """A product from its last index down to its first; those from a later first index are kept, as the states of a loop are."""
+    """A product from the end that stays where it is, from the last index if neither or both do."""
     i, values = _range(x)
-    body, size, decreasing = _sub(x, 0, scope | {i}), size_code(x), x.decreasing
-    captured, kept = _captured(k.free(x.args[0]) - {i}, scope)
-    family = (k.Prod, x.args[0], i, decreasing)
+    body, size, partial = _sub(x, 0, scope | {i}), size_code(x), _partial(x, scope)
+    lo, hi = (e.free_symbols for e in x.args[2:4])
+    upward = not lo or (not lo & scope and bool(hi & scope))
+    to_the_left = upward == x.decreasing
 
     def run(f: Frame) -> Value:
-        order = values(f)
-        key = (family, order.stop, tuple([f.index.get(s) for s in captured]))
-        totals = f.runs.setdefault(key, []) if kept else []
-        for _ in f.each(i, order[::-1][len(totals) :]):
+        order = values(f)[:: 1 if upward else -1]
+        totals = partial(f, order)
+        for _ in f.each(i, order[len(totals) :]):
             new = body(f)
-            totals.append(new if not totals else f.system.mul(totals[-1], new) if decreasing else f.system.mul(new, totals[-1]))
+            if totals:
+                new = f.system.mul(new, totals[-1]) if to_the_left else f.system.mul(totals[-1], new)
+            totals.append(new)
         return totals[len(order) - 1] if order else f.system.eye(size(f.index)[0])
 
     return run
 
 
-def _captured(outer: frozenset[Basic], scope: Scope) -> tuple[list[Symbol], bool]:
-    """The indices that a loop sees from outside, and whether it sees nothing else that varies."""
-    return sorted((s for s in outer if isinstance(s, Symbol)), key=str), not any(isinstance(v, k.Var) for v in outer & scope)
+def _partial(x: Any, scope: Scope) -> Callable[[Frame, range], list[Value]]:
+    """The partial values of a loop from one end, kept where an end moves while the body stays what it is."""
+    captured, alone = _captured(k.free(x.args[0]) - {x.args[1]}, scope)
+    if not alone or (x.args[2].free_symbols | x.args[3].free_symbols) <= set(captured):
+        return lambda f, order: []
+    key = _key(_name(type(x), *x.args[:2], *x.args[4:]), captured)
+    return lambda f, order: f.kept.setdefault((key(f), order[0], order.step), []) if order else []
 
 
 def _stack(x: k.Stack, scope: Scope) -> Code:
@@ -328,14 +382,13 @@ def _rec(x: k.Rec, scope: Scope) -> Code:
     init, step = _sub(x, 5, scope), _sub(x, 6, scope | {t, prev})
     outer = (k.free(x.args[6]) - {t, prev}) | k.free(x.args[5]) | k.free(x.args[4])
     captured, kept = _captured(outer, scope)
-    family = (x.args[0], *x.args[2:])
+    key = _key(_name(x.args[0], *x.args[2:]), captured)
 
     def run(f: Frame) -> Value:
         first, n = start(f.index), at(f.index)
         if n < first:
             raise Undefined(f"{x.name} at {n}, before its start at {first}")
-        key = (family, tuple([f.index.get(s) for s in captured]))
-        states = f.runs.setdefault(key, []) if kept else []
+        states = f.kept.setdefault(key(f), []) if kept else []
         if not states:
             states.append(init(f))
         for _ in f.each(t, range(first + len(states), n + 1)):

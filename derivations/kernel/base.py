@@ -37,6 +37,11 @@ def indices(names: str) -> tuple[Symbol, ...]:
     return tuple(index(n) for n in names.split())
 
 
+def tag(name: str | Str) -> Str:
+    """A name as a node of a term."""
+    return name if isinstance(name, Str) else Str(str(name))
+
+
 class Cut(Expr):  # type: ignore[misc]
     """An index expression: member ``at`` of a family of cuts, integers 0 = b_0 <= b_1 <= b_2 <= ...
 
@@ -48,11 +53,11 @@ class Cut(Expr):  # type: ignore[misc]
 
     def __new__(cls, name: str | Str, at: Index) -> Expr:
         e = index_expression(at)
-        return Integer(0) if e == 0 else cast(Cut, Expr.__new__(cls, Str(str(name)), e))
+        return Integer(0) if e == 0 else cast(Cut, Expr.__new__(cls, tag(name), e))
 
     @property
     def name(self) -> str:
-        return str(self.args[0])
+        return cast(Str, self.args[0]).name
 
     @property
     def at(self) -> Expr:
@@ -198,14 +203,15 @@ class Var(Term):
     def __new__(
         cls, name: str | Str, indices: Iterable[Index], rows: Index, cols: Index, field: str | Str = "real"
     ) -> Var:
-        if str(field) not in ("real", "complex"):
-            raise ValueError(f"the field of {name} is 'real' or 'complex', not {str(field)!r}")
+        kind = tag(field)
+        if kind.name not in ("real", "complex"):
+            raise ValueError(f"the field of {name} is 'real' or 'complex', not {kind.name!r}")
         ixs = Tuple(*[index_expression(i) for i in indices])
-        return cast(Var, Basic.__new__(cls, Str(str(name)), ixs, index_expression(rows), index_expression(cols), Str(str(field))))
+        return cast(Var, Basic.__new__(cls, tag(name), ixs, index_expression(rows), index_expression(cols), kind))
 
     @property
     def name(self) -> str:
-        return str(self.args[0])
+        return cast(Str, self.args[0]).name
 
     @property
     def indices(self) -> tuple[Expr, ...]:
@@ -217,7 +223,7 @@ class Var(Term):
 
     @property
     def field(self) -> str:
-        return str(self.args[4])
+        return cast(Str, self.args[4]).name
 
 
 @dataclass(frozen=True)

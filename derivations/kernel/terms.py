@@ -65,6 +65,7 @@ from .base import (
     shown_shape,
     square,
     substitute,
+    tag,
     vector,
     vectors,
     walk,
@@ -293,11 +294,11 @@ class Apply(Term):
         cls, name: str | Str, args: Iterable[Term], rows: Index, cols: Index, field: str | Str = "real"
     ) -> Apply:
         given = Tuple(*args)
-        return cast(Apply, Basic.__new__(cls, Str(str(name)), given, index_expression(rows), index_expression(cols), Str(str(field))))
+        return cast(Apply, Basic.__new__(cls, tag(name), given, index_expression(rows), index_expression(cols), tag(field)))
 
     @property
     def name(self) -> str:
-        return str(self.args[0])
+        return cast(Str, self.args[0]).name
 
     @property
     def arguments(self) -> tuple[Term, ...]:
@@ -309,7 +310,7 @@ class Apply(Term):
 
     @property
     def field(self) -> str:
-        return str(self.args[4])
+        return cast(Str, self.args[4]).name
 
 
 PRIME = "ʹ"  # reserved for the names that a recursion binds
@@ -340,11 +341,11 @@ class Rec(Term):
         own_t, own_prev = index(f"t{mark}"), Var(f"{name}{mark}", (), *init.shape, prev.field)
         step = substitute(step, {t: own_t, prev: own_prev})
         t, prev = own_t, own_prev
-        return cast(Rec, Basic.__new__(cls, Str(str(name)), index_expression(at), t, prev, index_expression(start), init, step))
+        return cast(Rec, Basic.__new__(cls, tag(name), index_expression(at), t, prev, index_expression(start), init, step))
 
     @property
     def name(self) -> str:
-        return str(self.args[0])
+        return cast(Str, self.args[0]).name
 
     @property
     def at(self) -> Expr:
@@ -442,11 +443,11 @@ class Expect(SameShape):
     """The expectation of a body over the families named; everything else is deterministic."""
 
     def __new__(cls, body: Term, *names: str | Str) -> Expect:
-        return cast(Expect, Basic.__new__(cls, body, *[Str(str(n)) for n in names]))
+        return cast(Expect, Basic.__new__(cls, body, *[tag(n) for n in names]))
 
     @property
     def random(self) -> frozenset[str]:
-        return frozenset(str(n) for n in self.args[1:])
+        return frozenset(cast(Str, n).name for n in self.args[1:])
 
 
 class Named(Term):
@@ -456,11 +457,11 @@ class Named(Term):
 
     def __new__(cls, label: str | Str, arguments: Iterable[Index | Term], body: Term) -> Named:
         shown = Tuple(*[a if isinstance(a, Term) else index_expression(a) for a in arguments])
-        return cast(Named, Basic.__new__(cls, Str(str(label)), shown, body))
+        return cast(Named, Basic.__new__(cls, tag(label), shown, body))
 
     @property
     def label(self) -> str:
-        return str(self.args[0])
+        return cast(Str, self.args[0]).name
 
     @property
     def arguments(self) -> tuple[Basic, ...]:
