@@ -19,6 +19,8 @@ from .tensors import Precision, rounded
 Array = np.ndarray[Any, Any]
 STRENGTHS = {"beta-zero": (0.0,), "beta-one": (1.0,), "beta-two": (2.0,), "beta-mixed": (0.0, 1.0, 2.0)}
 """β‖k‖² where a structure flag sets it; else uniform in [0, 2]."""
+WEAK = 0.125
+"""The largest β‖k‖² where a long case is to correct little."""
 OUTSIDE = (-0.5, 0.5, 2.0, 2.25)
 """β‖k‖² some of which are outside the domain."""
 
@@ -44,7 +46,7 @@ def strengths(case: Case, inputs: dict[str, Array]) -> dict[str, Array]:
     squared = np.repeat(np.sum(keys**2, -1), hv // h, axis=2)
     chosen = next((s for flag, s in STRENGTHS.items() if case.has(flag) or (case.has("edge") and flag == "beta-two")), None)
     chosen = OUTSIDE if case.has("outside") else chosen
-    strength = rng.uniform(0, 2, (b, t, hv)) if chosen is None else rng.choice(chosen, (b, t, hv))
+    strength = rng.uniform(0, WEAK if case.has("weak") else 2, (b, t, hv)) if chosen is None else rng.choice(chosen, (b, t, hv))
     divisor = np.ones_like(squared) if case.has("normed") else np.where(squared > 0, squared, 1)
     return {**inputs, "k": keys, "beta": rounded(strength / divisor, case.dtype)}
 

@@ -137,7 +137,7 @@ def corners() -> tuple[Case, ...]:
         case(70, 64, SMALL, "start", h=1, groups=1, k=4),
         case(9, 4, LARGE, "start", dtype="bfloat16"),
         case(9, 2, SMALL, "start", dtype="float64"),
-        case(6, 4, LARGE, "start", h=5, groups=1, k=67, v=35),
+        case(6, 4, LARGE, "start", h=5, groups=1, k=131, v=133),
         case(10, 4, SMALL, HELD),
         case(10, 4, LARGE, HELD, "start"),
     )

@@ -105,16 +105,23 @@ def shares_memory(a: Any, b: Any) -> bool:
 
 
 def gradients(
-    loss: Callable[[Mapping[str, Tensor]], tuple[tuple[Tensor, Array], ...]], inputs: Mapping[str, Array], dtype: str
-) -> dict[str, Array]:
-    """The gradient of Σ weight · output by every input, for ``loss`` that returns pairs (output, weight)."""
-    leaves = {name: tensor(x, dtype).requires_grad_() for name, x in inputs.items()}
-    pairs = loss(leaves)
-    total = torch.stack([(out * tensor(weight, dtype).to(out.dtype)).sum() for out, weight in pairs]).sum()
-    if not total.requires_grad:
-        return {name: np.zeros_like(x) for name, x in inputs.items()}
-    found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
-    return {n: np.zeros_like(inputs[n]) if g is None else array(g) for n, g in zip(leaves, found, strict=True)}
+    loss: Callable[[Mapping[str, Tensor]], tuple[tuple[Tensor, Array], ...]],
+    inputs: Mapping[str, Tensor],
+    layout: str = "contiguous",
+) -> tuple[dict[str, Array], bool]:
+    """The gradient of Σ weight · output by every input, for ``loss`` that returns pairs (output, weight).
+
+    The weights lie in memory as the layout says; second, whether the backward pass left them as they were.
+    """
+    leaves = {name: x.detach().requires_grad_() for name, x in inputs.items()}
+    pairs = [(out, laid_out(torch.from_numpy(np.array(weight)).to(out.dtype), layout)) for out, weight in loss(leaves) if out.requires_grad]
+    if not pairs:
+        return {name: np.zeros(tuple(x.shape)) for name, x in leaves.items()}, True
+    outs, weights = zip(*pairs, strict=True)
+    before = [w.clone() for w in weights]
+    found = torch.autograd.grad(outs, list(leaves.values()), weights, allow_unused=True)
+    kept = all(same_bits(a, b) for a, b in zip(before, weights, strict=True))
+    return {n: np.zeros(tuple(leaves[n].shape)) if g is None else array(g) for n, g in zip(leaves, found, strict=True)}, kept
 
 
 @contextmanager

@@ -11,13 +11,20 @@ import numpy as np
 
 from ..operator import Form, FormRaised, Instance, Operator, invoke
 from ..strategies import Case
-from ..tensors import SHORT, gradients, offsets, precision, rounded, values
-from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference
+from ..tensors import LAYOUTS, SHORT, gradients, offsets, precision, rounded, values
+from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
 
 Array = np.ndarray[Any, Any]
 STATE = "initial state"
 FEW, LONG = 12, 28
-"""Tokens, at most: of a drawn sequence, and of a corner case that has more. The bound grows with their number."""
+"""Tokens, at most: of a drawn sequence, and of a corner case that has more. The bound grows with their number.
+
+For a memory a corner case that has more keeps all, in float64: a kernel's own chunk may be one of 64."""
+WEAK, STRONG = "weak", 4
+"""Structure in which a delta rule corrects little, and the tokens up to which a precision below float64 does without.
+
+The sum of the absolute values of all terms hardly grows then; else a bound that is a multiple of it would soon be blind.
+"""
 
 
 def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> Check:
@@ -26,11 +33,14 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
         x, truth = instance(operator, case), reference(operator, case)
         if truth.output.size == 0 or operator.derive is None:
             return
-        weights = _normal(case, 200, truth.output.shape) * of_output
-        final = None if truth.states is None else _normal(case, 201, truth.states[:, -1].shape) * of_state
-        out, found = _gradients(operator, form, x, weights, final)
+        weights = _weights(case, 200, truth.output.shape) * of_output
+        final = None if truth.states is None else _weights(case, 201, truth.states[:, -1].shape) * of_state
+        (out, state), found, kept = _gradients(operator, form, x, weights, final, _layout(case))
+        yield _left_alone(kept)
         if "sequence" in operator.capabilities:
             yield outputs("output while a gradient is recorded", out, truth)
+            if truth.states is not None and state is not None:
+                yield state_after("final state while a gradient is recorded", state, truth, operator.length(x))
         names = [n for n in found if (by_state if n == STATE else by_inputs)]
         for number, name in enumerate(names):
             direction = case.rng(202, number).standard_normal(found[name].shape)
@@ -41,9 +51,19 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
     return check
 
 
-def _normal(case: Case, purpose: int, shape: tuple[int, ...]) -> Array:
-    """Normal numbers that the dtype holds."""
-    return rounded(np.asarray(case.rng(purpose).standard_normal(shape)), case.dtype)
+def _layout(case: Case) -> str:
+    """How inputs and weights lie in memory; among drawn cases each layout is as frequent."""
+    return LAYOUTS[case.seed % len(LAYOUTS)]
+
+
+def _weights(case: Case, purpose: int, shape: tuple[int, ...]) -> Array:
+    """Normal numbers that the dtype holds; in an expanded layout, as behind a sum, one number for all columns."""
+    drawn = rounded(np.asarray(case.rng(purpose).standard_normal(shape)), case.dtype)
+    return np.broadcast_to(drawn[..., :1], shape) if _layout(case) == "expanded" else drawn
+
+
+def _left_alone(kept: bool) -> Comparison:
+    return Comparison("the gradient that comes in after the backward pass", np.array([float(kept)]), np.ones(1), np.zeros(1))
 
 
 def _counted(operator: Operator, case: Case) -> Case:
@@ -66,26 +86,27 @@ def _slope(what: str, operator: Operator, parts: list[tuple[Any, ...]], found: A
 
 
 def _gradients(
-    operator: Operator, form: Form, x: Instance, weights: Array, final: Array | None, **more: Any
-) -> tuple[Array, Mapping[str, Array]]:
-    """The output, and the gradient of Σ weights · output + Σ final · state by every input and the initial state."""
-    leaves = {n: a for n, a in x.inputs.items() if a.dtype.kind != "b"}
-    leaves |= {} if x.state is None or "state" not in operator.capabilities else {operator.state_argument: x.state}
-    fixed = {n: t for n, t in operator.tensors(x).items() if n not in leaves} | more
+    operator: Operator, form: Form, x: Instance, weights: Array, final: Array | None, layout: str, **more: Any
+) -> tuple[tuple[Array, Any], Mapping[str, Array], bool]:
+    """Output and state; the gradient of Σ weights · output + Σ final · state by every input and the initial state; `gradients`' flag."""
+    given = operator.tensors(x, layout)
+    stateless = "state" not in operator.capabilities
+    leaves = {n: t for n, t in given.items() if t.is_floating_point() and not (stateless and n == operator.state_argument)}
+    fixed = {n: t for n, t in given.items() if n not in leaves} | more
     outs = []
 
     def loss(given: Mapping[str, Any]) -> tuple[tuple[Any, Array], ...]:
         out, state = invoke(form.function, {**given, **fixed, **operator.arguments(form.function, x)})
-        outs.append(values(out))
+        outs.append((values(out), values(state)))
         return tuple(operator.weighed(out, state, weights, final))
 
     try:
-        found = gradients(loss, leaves, x.dtype)
+        found, kept = gradients(loss, leaves, layout)
     except FormRaised:
         raise
     except Exception as error:
         raise FormRaised(f"the backward pass raised {type(error).__name__}: {error}") from error
-    return outs[0], {STATE if n == operator.state_argument else n: g for n, g in found.items()}
+    return outs[0], {STATE if n == operator.state_argument else n: g for n, g in found.items()}, kept
 
 
 def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -97,10 +118,15 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     steps = operator.length(x)
     ends = [0, steps // 3, steps // 3, steps // 2 + 1, steps]
     states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
-    weights = _normal(case, 200, truth.output.shape)
-    final = _normal(case, 201, (len(ends) - 1, *truth.states.shape[2:]))
+    weights = _weights(case, 200, truth.output.shape)
+    final = _weights(case, 201, (len(ends) - 1, *truth.states.shape[2:]))
     packed = replace(x, state=states)
-    _, found = _gradients(operator, form, packed, weights, final, cu_seqlens=offsets(tuple(ends)))
+    (out, state), found, kept = _gradients(operator, form, packed, weights, final, _layout(case), cu_seqlens=offsets(tuple(ends)))
+    yield _left_alone(kept)
+    for n, (a, b) in enumerate(pairwise(ends)):
+        alone = operator.refer(operator.cut(x, a, b, None if states is None else states[n : n + 1]))
+        yield outputs(f"output of {a}..{b} while a gradient is recorded", rows(out, a, b), alone)
+        yield state_after(f"state of {a}..{b} while a gradient is recorded", None if state is None else state[n : n + 1], alone, b - a)
     for number, name in enumerate(found):
         direction: Array = np.asarray(case.rng(202, number).standard_normal(found[name].shape))
         toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
@@ -108,7 +134,7 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
         parts = []
         for n, (a, b) in enumerate(pairwise(ends)):
             moves = operator.cut(replace(x, inputs=toward), a, b)
-            part = replace(operator.cut(x, a, b), state=None if states is None else states[n : n + 1])
+            part = operator.cut(x, a, b, None if states is None else states[n : n + 1])
             parts.append((part, moves.inputs, None if push is None else push[n : n + 1], weights[:, a:b], final[n : n + 1]))
         yield _slope(f"gradient by {name}, packed at {ends}", operator, parts, found[name], direction)
 
@@ -124,13 +150,15 @@ def _smooth(*added: str) -> Callable[[Case], Case]:
     """
 
     def prepare(case: Case) -> Case:
-        kept = tuple(f for f in case.flags if f not in ("complex", "hidden") and f not in added)
         sizes = dict(case.sizes)
         drawn = max(1, sizes.get("t", 1))
-        steps = min(drawn, LONG if drawn > LONG else FEW)
-        shorter = case.resized(t=steps, chunk=min(sizes.get("chunk", 1), max(5, steps // 3)))
+        steps = drawn if drawn > LONG and "chunk" in sizes else min(drawn, LONG if drawn > LONG else FEW)
         own = case.dtype if case.dtype in SHORT else "float32"
-        return replace(shorter, dtype=own if case.seed % 2 and steps <= FEW else "float64", flags=(*kept, *added))
+        dtype = own if case.seed % 2 and steps <= FEW else "float64"
+        more = (*added, WEAK) if steps > (LONG if dtype == "float64" else STRONG) else added
+        kept = tuple(f for f in case.flags if f not in ("complex", "hidden") and f not in more)
+        shorter = case.resized(t=steps, chunk=min(sizes.get("chunk", 1), max(5, steps // 3)))
+        return replace(shorter, dtype=dtype, flags=(*kept, *more))
 
     return prepare
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..operator import Form, Operator, invoke
+from ..operator import Form, Instance, Operator, invoke
 from ..strategies import Case
-from ..tensors import overwrite, same_bits, tensors_in
+from ..tensors import offsets, overwrite, same_bits, tensors_in
+from .layout import member
 from .table import Comparison, Law, instance, needs
 
 
@@ -19,13 +21,22 @@ def _same(what: str, a: Any, b: Any) -> Comparison:
 
 
 def _calls(operator: Operator, form: Form, case: Case) -> Iterator[tuple[str, dict[str, Any], Callable[[], Any]]]:
-    """The call of the form, and of its step on the first token, with the tensors that go in."""
+    """The call of the form, alone and packed, and of its step on the first token, with the tensors that go in."""
     x = instance(operator, case)
     given = operator.tensors(x)
     yield "", given, lambda: invoke(form.function, given | operator.arguments(form.function, x))
+    if form.takes("cu_seqlens"):
+        packed = operator.tensors(in_two(operator, x)) | {"cu_seqlens": offsets((0, operator.length(x) // 2, operator.length(x)))}
+        yield "packed: ", packed, lambda: invoke(form.function, packed | operator.arguments(form.function, x))
     if form.step is not None and operator.length(x) and operator.steps(x):
         token = operator.token(form.step, x, 0)
         yield "step: ", token, lambda: invoke(form.step, token)  # type: ignore[arg-type]
+
+
+def in_two(operator: Operator, x: Instance) -> Instance:
+    """The first of the batch, with a state for each of two packed sequences."""
+    first = member(operator, x, 0)
+    return first if first.state is None else replace(first, state=np.concatenate([first.state, 0.5 * first.state]))
 
 
 def _arguments_untouched(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:

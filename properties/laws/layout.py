@@ -49,7 +49,7 @@ def _batch_company(operator: Operator, form: Form, case: Case) -> Iterator[Compa
     if truth.states is not None and state is not None:
         yield state_after("final state of all", state, truth, operator.length(x))
     for n in range(batch):
-        alone, _ = operator.run(form.function, _member(operator, x, n))
+        alone, _ = operator.run(form.function, member(operator, x, n))
         yield Comparison("output alone", alone, truth.output[n : n + 1], truth.bound[n : n + 1], truth.sharp[n : n + 1])
 
 
@@ -66,7 +66,8 @@ def _spoil(operator: Operator, x: Instance, kind: str) -> Instance:
     return replace(x, inputs=inputs)
 
 
-def _member(operator: Operator, x: Instance, n: int) -> Instance:
+def member(operator: Operator, x: Instance, n: int) -> Instance:
+    """One of the batch."""
     inputs = {m: a[n : n + 1] if m in _batched(operator) else a for m, a in x.inputs.items()}
     return replace(x, inputs=inputs, state=None if x.state is None else x.state[n : n + 1])
 

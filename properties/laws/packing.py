@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -17,12 +17,7 @@ from .table import Comparison, Law, instance, outputs, rows, state_after
 def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x = instance(operator, case)
     steps = operator.length(x)
-    chunk = case.size("chunk")
-    inner = sorted(int(n) for n in case.rng(300).integers(0, steps + 1, 2))
-    ends = sorted({min(n, steps) for n in (1, 3, chunk + 2, *inner)} | {0})
-    ends = [*ends[:2], *ends[1:], max(ends[-1], steps - 2)]
-    if case.seed % 3 == 0:  # the first sequence need not begin with the buffer
-        ends[0] = ends[1] // 2 + ends[1] % 2
+    ends = places(case, steps)
     states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
     found, last = operator.run(form.function, replace(x, state=states), cu_seqlens=offsets(tuple(ends), wide=bool(case.seed % 2)))
     for n, (a, b) in enumerate(pairwise(ends)):
@@ -32,6 +27,21 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
         yield state_after(f"state of segment {a}..{b} of {ends}", None if last is None else last[n : n + 1], truth, b - a)
     for where, rest in (("before the first", rows(found, 0, ends[0])), ("past the last", rows(found, ends[-1], steps))):
         yield Comparison(f"rows {where} offset of {ends}", rest, np.zeros_like(rest), np.zeros_like(rest))
+
+
+def places(case: Case, steps: int) -> list[int]:
+    """Offsets of parts of 0, 1, 2 tokens and one less, exactly and one more than a chunk, as far as they fit, and of drawn ones.
+
+    Empty parts come first, last, and two in a row; the buffer is longer than the last offset, and every third begins before the first.
+    """
+    chunk = case.size("chunk")
+    last = steps - 2 if steps > 2 else steps
+    first = min(last, int(case.seed % 3 == 0))
+    around = (chunk, chunk + 1, chunk - 1) if case.seed % 2 else (chunk + 1, chunk, chunk - 1)
+    fixed = accumulate((0, 1, 0, 0, 2, *around), initial=first)
+    inner = sorted(int(n) for n in case.rng(300).integers(0, steps + 1, 2))
+    fitting = [n for n in fixed if n <= last]
+    return [*fitting, *(n for n in inner if fitting[-1] < n < last), last, last]
 
 
 def _alone(case: Case) -> Case:

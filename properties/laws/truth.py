@@ -14,6 +14,8 @@ from .table import Comparison, Law, instance, needs, needs_state, outputs, refer
 
 LONG = 1025
 """Tokens of a long sequence: not a whole number of chunks."""
+TILES = (64, 65, 128)
+"""Tokens that are whole tiles of a kernel whose chunk size is its own, and one more."""
 
 
 def _form_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -26,8 +28,10 @@ def _state_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Com
     x, truth = instance(operator, case), reference(operator, case)
     steps = operator.length(x)
     drawn = case.rng(100).integers(0, steps + 1, 2)
-    for n in sorted({0, 1, max(0, steps - 1), steps, *(int(d) for d in drawn)} & set(range(steps + 1))):
-        _, state = operator.run(form.function, operator.cut(x, 0, n))
+    for n in sorted({0, 1, max(0, steps - 1), steps, *TILES, *(int(d) for d in drawn)} & set(range(steps + 1))):
+        found, state = operator.run(form.function, operator.cut(x, 0, n))
+        if n in TILES:
+            yield outputs(f"output of {n} tokens", found, truth, 0, n)
         yield state_after(f"state after {n} tokens", state, truth, n)
 
 

@@ -289,6 +289,79 @@ def packed_starts_detached(base, call):
     return base(**call | ({} if call.get("cu_seqlens") is None else {"initial_state": call["initial_state"].detach()}))
 
 
+class Half(torch.autograd.Function):
+    """The identity, with half the gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g / 2
+
+
+class Contiguous(torch.autograd.Function):
+    """The identity, with a gradient that is right if it, and the tensor, lie in memory without gaps."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.right = x.is_contiguous()
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g if ctx.right and g.is_contiguous() else g / 2
+
+
+class Overwriting(torch.autograd.Function):
+    """The identity, whose backward pass computes in place."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        found = g.clone()
+        g.mul_(0.5)
+        return found
+
+
+@faulty
+def carry_gradient_halved_every_64_tokens(base, call):
+    return base(**call) if call.get("cu_seqlens") is not None else in_parts(base, call, 64, Half.apply)
+
+
+@faulty
+def strides_of_the_gradient_misread(base, call):
+    o, s = base(**call)
+    return Contiguous.apply(o), s
+
+
+@faulty
+def strides_of_keys_misread_backwards(base, call):
+    return base(**call | {"k": Contiguous.apply(call["k"])})
+
+
+@faulty
+def incoming_gradient_overwritten(base, call):
+    o, s = base(**call)
+    return Overwriting.apply(o), s
+
+
+@faulty
+def another_state_while_recording(base, call):
+    o, s = base(**call)
+    return o, s if s is None or not call["q"].requires_grad else s + (0.01 * s).detach()
+
+
+@faulty
+def another_packed_answer_while_recording(base, call):
+    o, s = base(**call)
+    return (o + (0.01 * o).detach() if call["q"].requires_grad and call.get("cu_seqlens") is not None else o), s
+
+
 # options --------------------------------------------------------------------------------------------
 
 
@@ -300,7 +373,13 @@ def any_scale_is_one(base, call):
 @faulty
 def wide_heads_cut_off(base, call):
     o, s = base(**call)
-    return (o if call["q"].shape[-1] <= 64 else o * 0), s
+    return (o if call["q"].shape[-1] <= 128 else o * 0), s
+
+
+@faulty
+def wide_values_cut_off(base, call):
+    o, s = base(**call)
+    return (o if call["v"].shape[-1] <= 128 else o * 0), s
 
 
 @faulty
@@ -562,6 +641,90 @@ def wide_offsets_misread(base, call):
     return base(**call | {"cu_seqlens": torch.where(offsets == offsets[1], 0, offsets)})
 
 
+def emptied(states, chosen):
+    """The states with 0 where packed sequences are the chosen ones."""
+    return states * (~torch.as_tensor(chosen)).to(states.dtype).view(-1, 1, 1, 1)
+
+
+def state_of_some_packed_lost(chosen):
+    """A form that hands out 0 for the packed sequences that are chosen by their lengths and the chunk size."""
+
+    @faulty
+    def form(base, call):
+        o, s = base(**call)
+        return o, s if call.get("cu_seqlens") is None else emptied(s, chosen(call["cu_seqlens"].diff(), call["chunk_size"]))
+
+    form.__name__ = chosen.__name__
+    return form
+
+
+@state_of_some_packed_lost
+def empty_ones_lost(lengths, size):
+    return lengths == 0
+
+
+@state_of_some_packed_lost
+def empty_first_lost(lengths, size):
+    return (lengths == 0) & (torch.arange(len(lengths)) == 0)
+
+
+@state_of_some_packed_lost
+def empty_last_lost(lengths, size):
+    return (lengths == 0) & (torch.arange(len(lengths)) == len(lengths) - 1)
+
+
+@state_of_some_packed_lost
+def empty_after_empty_lost(lengths, size):
+    return (lengths == 0) & (torch.nn.functional.pad(lengths, (1, 0), value=1)[:-1] == 0) & (torch.arange(len(lengths)) > 1)
+
+
+@state_of_some_packed_lost
+def whole_chunks_lost(lengths, size):
+    return (lengths > 0) & (lengths % size == 0) & torch.tensor(size > 2)
+
+
+@state_of_some_packed_lost
+def one_more_than_a_chunk_lost(lengths, size):
+    return (lengths > 1) & (lengths % size == 1) & torch.tensor(size > 2)
+
+
+@faulty
+def start_updated_where_packed(base, call):
+    o, s = base(**call)
+    start = call.get("initial_state")
+    if call.get("cu_seqlens") is not None and start is not None:
+        start.copy_(s)
+    return o, s
+
+
+@faulty
+def offsets_moved(base, call):
+    found = base(**call)
+    if call.get("cu_seqlens") is not None:
+        call["cu_seqlens"].add_(1)
+    return found
+
+
+@faulty
+def last_of_64_lost(base, call):
+    if length(call) == 0 or length(call) % 64 or call.get("cu_seqlens") is not None:
+        return base(**call)
+    v = torch.cat([call["v"][:, :-1], call["v"][:, -1:] * 0], 1)
+    return base(**call | {"v": v})
+
+
+@faulty
+def short_state_where_packed(base, call):
+    o, s = base(**call)
+    return o, s if call.get("cu_seqlens") is None else s.to(o.dtype)
+
+
+@faulty
+def nan_of_state_swallowed(base, call):
+    o, s = base(**call)
+    return o, None if s is None else torch.nan_to_num(s)
+
+
 @faulty
 def nan_swallowed(base, call):
     o, s = base(**call)
@@ -582,7 +745,15 @@ PLANTED = {
         tail_without_carry,
         any_scale_is_one,
     ),
-    "state-equals-oracle": (state_a_token_early, state_a_little_large, state_transposed, state_in_half_precision, no_state, start_ignored),
+    "state-equals-oracle": (
+        state_a_token_early,
+        state_a_little_large,
+        state_transposed,
+        state_in_half_precision,
+        no_state,
+        start_ignored,
+        last_of_64_lost,
+    ),
     "exact-bits": (one_bit_off, swapped, last_token_dropped, state_a_token_early),
     "long-sequence": (carry_in_half_precision, carry_leaks_away, older_than_256_forgotten),
     "forms-agree": (zeros, a_little_large, start_ignored, state_a_token_early),
@@ -594,8 +765,19 @@ PLANTED = {
         gradient_in_float32_a_little_large,
         gradient_of_long_ones_a_little_large,
         another_answer_while_recording,
+        another_state_while_recording,
+        carry_gradient_halved_every_64_tokens,
+        strides_of_the_gradient_misread,
+        strides_of_keys_misread_backwards,
+        incoming_gradient_overwritten,
     ),
-    "gradient-of-packed": (packed_values_detached, packed_gradient_a_little_large, packed_starts_detached),
+    "gradient-of-packed": (
+        packed_values_detached,
+        packed_gradient_a_little_large,
+        packed_starts_detached,
+        another_packed_answer_while_recording,
+        incoming_gradient_overwritten,
+    ),
     "state-on-request": (
         zeros_where_no_state_is_asked_for,
         last_token_lost_where_no_state_is_asked_for,
@@ -605,13 +787,32 @@ PLANTED = {
     "gradient-through-final-state": (final_state_detached, gradient_of_state_a_little_large, last_value_detached_in_state, carry_detached),
     "finite-at-the-edges": (through_float16, values_clamped, small_flushed),
     "empty-and-single": (empty_crashes, empty_forgets_the_start, one_token_squeezed, start_ignored),
-    "arguments-untouched": (values_overwritten, start_updated_in_place, queries_scaled_in_place, remembers),
+    "result-dtypes": (short_state_where_packed,),
+    "arguments-untouched": (
+        values_overwritten,
+        start_updated_in_place,
+        queries_scaled_in_place,
+        remembers,
+        start_updated_where_packed,
+        offsets_moved,
+    ),
     "results-own-memory": (values_overwritten, start_updated_in_place, output_in_queries),
     "layout": (strides_of_values_misread, strides_of_keys_misread, views_of_values),
     "group-map": (heads_tiled, first_head_only, groups_in_reverse),
     "batch-company": (neighbours_leak, neighbours_poison, scaled_by_the_batch, third_state_of_the_second),
-    "packed-equals-alone": (offsets_ignored, one_state_for_all, offsets_off_by_one, wide_offsets_misread),
-    "prefix-invariance": (sees_the_next_token, normalised_over_time, masked_product_keeps_nan, nan_swallowed),
+    "packed-equals-alone": (
+        offsets_ignored,
+        one_state_for_all,
+        offsets_off_by_one,
+        wide_offsets_misread,
+        empty_ones_lost,
+        empty_first_lost,
+        empty_last_lost,
+        empty_after_empty_lost,
+        whole_chunks_lost,
+        one_more_than_a_chunk_lost,
+    ),
+    "prefix-invariance": (sees_the_next_token, normalised_over_time, masked_product_keeps_nan, nan_swallowed, nan_of_state_swallowed),
     "split-and-resume": (start_ignored, state_a_token_early, empty_forgets_the_start),
 }
 STEPS = (step_forgets_to_write, step_reads_first, step_in_half_precision, step_a_little_large)
@@ -632,8 +833,9 @@ def test_a_faulty_form_is_caught(law, plant, name, scale):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_a_form_that_fails_for_wide_heads_is_caught(name):
-    result = checked("form-equals-oracle", name, Form("wide", wide_heads_cut_off(BASES[name].chunkwise)), "large")
+@pytest.mark.parametrize("plant", [wide_heads_cut_off, wide_values_cut_off], ids=lambda f: f.__name__)
+def test_a_form_that_fails_for_wide_heads_is_caught(plant, name):
+    result = checked("form-equals-oracle", name, Form("wide", plant(BASES[name].chunkwise)), "large")
     assert result.verdict == "violated", result
 
 
