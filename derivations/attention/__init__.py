@@ -1,6 +1,6 @@
 """Softmax attention: its matrix and row forms, prefixes, appended tokens, old weights, and the cache of keys and values."""
 
-from . import forms, kv_cache, prefix, reweights, running, updates
+from . import forms, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
 from .operators import DECLARATIONS
 
 CLAIMS = (
@@ -10,6 +10,10 @@ CLAIMS = (
     *reweights.CLAIMS,
     *kv_cache.CLAIMS,
     *running.CLAIMS,
+    *heads.CLAIMS,
+    *positions.CLAIMS,
+    *window.CLAIMS,
+    *sink.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATIONS"]

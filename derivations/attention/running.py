@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, ForAll, Formula, Implies, LessEqual, Statement
-from ..kernel.scripts import Direct, Each, ForEach, Hypothesis, Induction, Part, Product, Sign, Suppose, Unfold
+from ..kernel.scripts import Chain, Direct, Each, ForEach, Hypothesis, Induction, Link, Part, Product, Sign, Suppose, Unfold
 from ..kernel.terms import Exp, Index, Log, Num, Recurrence, Sum, Term, Zero, indices, le, recurrence, scalar, scalars, vector
 from .operators import FULL, T, d_v, i, j, k, q, v
 from .updates import MILAKOV
@@ -156,6 +156,7 @@ def added(a: Partial, b: Partial) -> Partial:
     return Partial(a.lse + b.lse, merge(a, b).output)
 
 
+three = (Exp(A.lse) * A.output + Exp(B.lse) * B.output + Exp(C.lse) * C.output) / (Exp(A.lse) + Exp(B.lse) + Exp(C.lse))
 merged = Statement(merging(), le(1, s) & le(s + 1, t))
 
 MERGE = Claim(
@@ -166,7 +167,14 @@ MERGE = Claim(
         Source(DAO, "section 3.1: softmax of concatenated blocks", "said here of the outputs and their log-sum-exps"),
         Source(MILAKOV, "section 3.1: the associative and commutative operation"),
     ),
-    proof=Each((Direct(note="the sum of all three weights"),) * 2 + (Direct(note="a sum has no order"),) * 2 + (Direct(note=SPLIT),) * 2),
+    proof=Each(
+        (
+            Direct(note="the sum of all three weights"),
+            Chain((Link(three, note="each output with its own weight"),), note="however they are bracketed"),
+            *(Direct(note="a sum has no order"),) * 2,
+            *(Direct(note=SPLIT),) * 2,
+        )
+    ),
     operator=FULL,
     near_misses=(
         variant(merged, "the mean of the two outputs", merging(mean)),
