@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .remembering import slopes, truths
 from .tensors import tensor, tensors_in, values
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ class Instance:
 class Reference:
     """The truth of an instance and how far a form may be from it: outputs, and the state after 0, 1, …, T tokens.
 
-    ``sharp`` is the output's bound before the rounding to a 16-bit dtype: what decides whether a comparison is blind.
-    The states have time as axis 1; they are None for an operator without one.
+    ``sharp`` and ``states_sharp`` are the bounds before roundings to a 16-bit dtype: what decides whether a comparison is
+    blind. A state has none of those (None) unless a form may round what it writes.
+    The states have time as axis 1; they are None for an operator without one. The arrays are shared, so read-only.
     """
 
     output: Array
@@ -65,6 +67,12 @@ class Reference:
     sharp: Array
     states: Array | None = None
     states_bound: Array | None = None
+    states_sharp: Array | None = None
+
+    def __post_init__(self) -> None:
+        for found in vars(self).values():
+            if found is not None:
+                found.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -124,10 +132,10 @@ class Operator:
 
     ``capabilities`` are words that laws look for: "causal", "state", "packing", "groups", "gradient", …
     ``draw`` makes the arrays of a case, ``refer`` their truth and bounds, ``derive`` a directional derivative with its
-    bound, ``independent`` the outputs by another library. ``state_argument`` and ``step_argument`` name the state in the
-    call of the forms and of the step; ``optional`` names options that are left out where a form does not have them, and
-    ``needed`` the argument that a structure flag needs. ``reductions`` are special cases; ``neutral`` names, in each way
-    that there is, the inputs that are 0 at a token which changes nothing.
+    bound (both remember their results), ``independent`` the outputs by another library. ``state_argument`` and
+    ``step_argument`` name the state in the call of the forms and of the step; ``optional`` names options that are left out
+    where a form does not have them, and ``needed`` the argument that a structure flag needs. ``reductions`` are special
+    cases; ``neutral`` names, in each way that there is, the inputs that are 0 at a token which changes nothing.
     """
 
     name: str
@@ -148,6 +156,11 @@ class Operator:
     state_argument: str = "initial_state"
     final_argument: str = "output_final_state"
     step_argument: str = "state"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "refer", truths(self.refer))
+        if self.derive is not None:
+            object.__setattr__(self, "derive", slopes(self.derive))
 
     @property
     def axes(self) -> dict[str, Input]:
