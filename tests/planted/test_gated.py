@@ -519,9 +519,9 @@ def test_a_faulty_form_is_caught(law, fault, name, scale):
     assert result.worst_error_over_bound > 1 and result.witness is not None
 
 
+@pytest.mark.parametrize("right", [Loop, Chunks])
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("law", PLANTED)
-@pytest.mark.parametrize("right", [Loop, Chunks])
 def test_a_right_form_holds(right, law, name):
     result = checked(law, name, Form(right.__name__, form(right, name), step(Loop, name)), examples=2, corners=6)
     if result.verdict == "not-applicable":
