@@ -24,7 +24,7 @@ from ..kernel.terms import (
     le,
     recurrence,
 )
-from .operators import MASKED, T, d_k, d_v, full, k, q, read, score, t, v
+from .operators import MASKED, T, d_k, d_v, full, j, k, q, read, score, t, v
 
 BELTAGY = "Beltagy, Peters, Cohan, Longformer, arXiv 2004.05150"
 JIANG = "Jiang et al., Mistral 7B, arXiv 2310.06825"
@@ -43,10 +43,14 @@ def banded(length: Index) -> Term:
     return full(length, lambda at, key: Where(in_window(at, key), score(at, key), NegInf()))
 
 
+def recent_weight(width: Index = W) -> Term:
+    """exp of the score of token j, if it is in the window of query t."""
+    return Where(le(t + 1, j + width), Exp(q[t].T * k[j]), Zero(1, 1))
+
+
 def recent(width: Index = W) -> Term:
-    """What query t reads from the last ``width`` tokens, the newest first, as far as there are any."""
-    weight = Where(le(c, t), Exp(q[t].T * k[t + 1 - c]), Zero(1, 1))
-    return Sum(weight * v[t + 1 - c], c, 1, width) / Sum(weight, c, 1, width)
+    """What query t reads from the last ``width`` tokens, as far as there are any."""
+    return Sum(recent_weight(width) * v[j], j, 1, t) / Sum(recent_weight(width), j, 1, t)
 
 
 def line(name: str, family: Family, size: Index) -> Recurrence:
@@ -67,24 +71,40 @@ def holds(slots: Recurrence, family: Family, late: Index = 0) -> ForAll:
     return ForAll(Equation(Row(slots[t], c), token), c, 1, W)
 
 
+def by_age(key: Term, value: Term, width: Index = W) -> tuple[Term, Term]:
+    """The weighed values and the weights of slots with these contents, as far as they are occupied."""
+    weight = Where(le(c, t), Exp(q[t].T * key), Zero(1, 1))
+    return Sum(weight * value, c, 1, width), Sum(weight, c, 1, width)
+
+
 def cached(width: Index = W) -> Term:
-    """What query t reads from the slots that are occupied, up to a number of them."""
-    weight = Where(le(c, t), Exp(q[t].T * Row(K[t], c).T), Zero(1, 1))
-    return Sum(weight * Row(V[t], c).T, c, 1, width) / Sum(weight, c, 1, width)
+    """What query t reads from the first slots."""
+    values, weights = by_age(Row(K[t], c).T, Row(V[t], c).T, width)
+    return values / weights
+
+
+AGED, AGED_WEIGHTS = by_age(k[t + 1 - c], v[t + 1 - c])
 
 
 def moves(slots: Recurrence) -> Induction:
     """A step moves every slot on by one."""
     own = Stack(indicator(equal(r, c)), r, 1, W).T
-    update = Row(slots[t + 1].step_at(t + 1, slots[t]), c)
-    step = Chain((Link(update, (Using(Unfold(slots[t + 1]), left=own),), "slot c of the update"),), (Hypothesis(),), "slot c - 1 before")
-    return Induction(t, ForEach(Direct(note="all slots are empty")), ForEach(step))
+
+    def update(at: Index) -> Link:
+        return Link(Row(slots[at].step_at(at, slots[at - 1]), c), (Using(Unfold(slots[at]), left=own),), "slot c of the update")
+
+    first = Chain((update(1),), note="the other slots are empty")
+    later = Chain((update(t + 1),), (Hypothesis(),), "slot c - 1 before")
+    return Induction(t, ForEach(first), ForEach(later), start=1)
 
 
-def windowed(contents: Formula, read: Term) -> And:
-    """The mask is a window, the slots hold its tokens, and a read-out of them is a row of it."""
+RECENT_WEIGHTS = Sum(recent_weight(), j, 1, t)
+
+
+def windowed(contents: Formula, output: Term) -> And:
+    """The slots hold the window, the mask shows it, and a read-out of the slots is a row of the masked product."""
     mask = Equation(Row(banded(T), t).T, recent())
-    return And(contents, holds(V, v), mask, Equation(read, recent()))
+    return And(contents, holds(V, v), Equation(AGED_WEIGHTS, RECENT_WEIGHTS), mask, Equation(output, recent()))
 
 
 window = Statement(windowed(holds(K, k), cached()), le(1, t) & le(t, T) & le(1, W))
@@ -101,8 +121,13 @@ WINDOW = Claim(
         (
             moves(K),
             moves(V),
-            Direct(note="token j is the one t - j steps ago"),
-            Direct((Part(1), Part(2)), "the slots hold the window"),
+            Induction(W, step=Direct((Using(Hypothesis()),), "one token more"), start=1),
+            Direct(note="row t of the masked product"),
+            Chain(
+                (Link(AGED / AGED_WEIGHTS, (Part(1), Part(2)), "what the slots hold"),),
+                (Using(Part(3), left=AGED / AGED_WEIGHTS / RECENT_WEIGHTS, right=-1),),
+                "the token c - 1 steps ago is token t + 1 - c",
+            ),
         )
     ),
     operator=MASKED,

@@ -5,20 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..claim import Claim, Source, variant
-from ..kernel.formulas import And, Equation, ForAll, Formula, Statement
-from ..kernel.scripts import Chain, Direct, Each, ForEach, Hypothesis, Induction, Lemma, Link, Unfold, Using
-from ..kernel.terms import Apply, Ind, Index, Recurrence, Row, Stack, Sum, Term, Where, equal, indicator, indices, le,  scalar, substitute, vector, vectors
-from .layers import NOTE, VASWANI, T, attend, causal, d, full, l, p, pointwise, r, s, stack, t, theta, token, x
+from ..kernel.formulas import And, Equation, ForAll, Statement
+from ..kernel.scripts import Chain, Direct, Each, ForEach, Hypothesis, Induction, Lemma, Link, Part, Unfold, Using
+from ..kernel.terms import (
+    Apply,
+    Ind,
+    Index,
+    Recurrence,
+    Row,
+    Stack,
+    Sum,
+    Term,
+    Where,
+    equal,
+    indicator,
+    le,
+    scalar,
+    substitute,
+    vector,
+)
+from .layers import NOTE, VASWANI, T, causal, full, l, p, r, s, stack, t, theta, token
 
 Stacked = Callable[[Index], Recurrence]
 
 
-def invariant(layers: Stacked) -> ForAll:
-    """The first t rows of the stack on T tokens are those of the stack on t tokens."""
-    return ForAll(Equation(Row(layers(T)[l], s), Row(layers(t)[l], s)), s, 1, t)
+def invariant(layers: Stacked) -> And:
+    """The first t rows of the stack on T tokens are those of the stack on t tokens; among them row t."""
+    rows = ForAll(Equation(Row(layers(T)[l], s), Row(layers(t)[l], s)), s, 1, t)
+    return And(rows, Equation(Row(layers(T)[l], t), Row(layers(t)[l], t)))
 
 
-def by_layers(layers: Stacked) -> Induction:
+def by_layers(layers: Stacked) -> Each:
     """Row s of each layer is its update of the rows below, and those are the same."""
 
     def update(length: Index) -> Term:
@@ -29,7 +46,8 @@ def by_layers(layers: Stacked) -> Induction:
 
     same = Link(update(t), (Hypothesis(),), "the rows up to s are the same in the layer below")
     step = Chain((Link(update(T), (unfolded(T, 1),), "row s of a layer"), same), (unfolded(t, -1),), "row s of the layer on the prefix")
-    return Induction(l, ForEach(Direct(note="no layer: the tokens themselves")), ForEach(step))
+    rows = Induction(l, ForEach(Direct(note="no layer: the tokens themselves")), ForEach(step))
+    return Each((rows, Direct((Part(1),), "s = t")))
 
 
 def one_full_layer(X: Term, layer: Index, at: Index, length: Index) -> Term:
@@ -64,4 +82,53 @@ STACK = Claim(
     ),
 )
 
-CLAIMS = (STACK,)
+# One pass for all prefixes --------------------------------------------------------------------------------
+
+eta, eps = vector("eta", p), scalar("epsilon")
+
+
+def loss(at: Index, row: Term) -> Term:
+    """The loss of a token's prediction: any function."""
+    return Apply("c", (Ind(at), row.T), 1, 1)
+
+
+def one_pass(layers: Stacked) -> Term:
+    """The losses of all tokens, from one stack on all of them."""
+    return Sum(loss(t, Row(layers(T)[l], t)), t, 1, T)
+
+
+def prefixes(layers: Stacked) -> Term:
+    """The losses of the last tokens of all prefixes, each from a stack of its own."""
+    return Sum(loss(t, Row(layers(t)[l], t)), t, 1, T)
+
+
+def change(x: Term) -> Term:
+    """What a loss gains when the parameters move by εη."""
+    return substitute(x, {theta: theta + eps * eta}) - x
+
+
+def trained(layers: Stacked, other: Stacked = stack) -> And:
+    """The losses agree, and so does what they gain from a move of the parameters."""
+    return And(Equation(one_pass(layers), prefixes(other)), Equation(change(one_pass(layers)), change(prefixes(other))))
+
+
+training = Statement(trained(stack), le(0, l) & le(0, T))
+SAME = Lemma("transformer/stack", part=1, at={T: T}, reverse=True)
+MOVED = Lemma("transformer/stack", part=1, at={T: T}, families={"theta": ((), theta + eps * eta)}, reverse=True)
+
+ONE_PASS = Claim(
+    id="transformer/one-pass-training",
+    title="one masked pass gives the losses of all T prefixes, for all parameters; so both losses change alike in every direction",
+    statement=training,
+    sources=(
+        Source(NOTE, "training: one pass over the whole sentence in the place of T passes over its prefixes"),
+        Source(VASWANI, "section 3.1", "any loss of a token's row; equal changes for every step ε have equal derivatives"),
+    ),
+    proof=Each((Direct((SAME,), "row t of the whole is row t of the prefix"), Direct((SAME, MOVED), "and so it is for other parameters"))),
+    near_misses=(
+        variant(training, "full attention", trained(lambda length: stack(length, full), lambda length: stack(length, full))),
+        variant(training, "the prefixes without masks", trained(stack, over_time)),
+    ),
+)
+
+CLAIMS = (STACK, ONE_PASS)

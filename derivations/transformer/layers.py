@@ -16,7 +16,7 @@ VASWANI = "Vaswani et al., Attention Is All You Need, arXiv 1706.03762"
 NOTE = "Transformer结构 (a blog note on the architecture)"
 
 d, p, N = indices("d p N")  # features, parameters, heads
-t, s, T, l, r, j, n = indices("t s T l r j n")
+t, s, S, T, l, r, j, n = indices("t s S T l r j n")
 x, theta = vectors("x", d), vector("theta", p)
 
 Mixing = Callable[[Term, Index, Index, Index], Term]
