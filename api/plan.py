@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from isoform.pool import Task, default_jobs
+from isoform.pool import Task, default_jobs, threads_each
 from isoform.selection import column, select
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("quick", "default", "deep")
 PATIENCE = {"quick": 2.0, "default": 10.0, "deep": 60.0}
-"""A column's cross-check may take this many times the limit of a claim."""
+"""A column's cross-check may take this many times the limit of a claim, on each thread it may use."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Plan:
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the calls to make: each claim, then each column's cross-check."""
-        patience = PATIENCE[self.level] * self.time_limit
+        patience = PATIENCE[self.level] * self.time_limit * threads_each(self.jobs)
         proofs = (Task(claim.id, prove, (claim.id, self.seed), self.time_limit) for claim in self.claims)
         checks = (Task(name, cross_check, (name, self.level, self.seed), patience) for name in self.columns)
         return (*proofs, *checks)

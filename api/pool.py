@@ -1,5 +1,8 @@
 """Calls in worker processes that can be killed: a call that exceeds its limit ends, and the rest goes on.
 
+A limit counts processor time, so that what else the machine does has no say in the outcome; a call that waits instead of
+working ends after a multiple of it.
+
 The workers are started as plain processes, so a script that calls `isoform.verify` needs no `__main__` guard.
 """
 
@@ -9,6 +12,7 @@ import contextlib
 import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +25,8 @@ from typing import Any, Literal
 from isoform.worker import describe, nothing
 
 STARTUP_LIMIT = 120.0
+WAIT = 10.0
+"""How many times its limit a call may take by the clock."""
 _BOOT = "import pickle, sys; inbox = sys.stdin.buffer; sys.path[:] = pickle.load(inbox); from isoform.worker import serve; serve(inbox)"
 
 
@@ -29,7 +35,7 @@ Kind = Literal["done", "late", "raised", "died"]
 
 @dataclass(frozen=True)
 class Task:
-    """A call to make elsewhere; `call` and `args` must be picklable, `limit` is in seconds."""
+    """A call to make elsewhere; `call` and `args` must be picklable, `limit` is in seconds of processor time, all threads together."""
 
     key: str
     call: Callable[..., Any]
@@ -63,6 +69,11 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def threads_each(jobs: int) -> int:
+    """Return how many threads each of so many workers may use."""
+    return max(1, default_jobs() // max(1, jobs))
+
+
 def run(tasks: Sequence[Task], *, jobs: int, warm_up: Callable[[], object] = nothing) -> Generator[Event, None, None]:
     """Run the tasks on `jobs` workers and yield events as they come; closing the iterator kills what still runs."""
     crew = _Crew(tasks, min(jobs, len(tasks)), warm_up)
@@ -80,7 +91,7 @@ class _Crew:
         for task in tasks:
             self._todo.put(task)
         self._warm_up = warm_up
-        self._threads_each = max(1, default_jobs() // max(1, jobs))
+        self._threads_each = threads_each(jobs)
         self._stopped = threading.Event()
         self._slots = [threading.Thread(target=self._slot, daemon=True) for _ in range(jobs)]
         self._workers: list[_Worker] = []
@@ -156,20 +167,24 @@ class _Worker:
         begin = time.perf_counter()
         message = pickle.dumps((task.call, task.args))
         late = threading.Event()
-        alarm = threading.Timer(task.limit, self._expire, (late,))
+        alarm = threading.Timer(WAIT * task.limit, self._expire, (late,))
         alarm.start()
-        kind, value, reason = self._exchange(message, late, f"exceeded its time limit of {task.limit:g} s")
+        kind, value, reason = self._exchange((message, task.limit), late)
         alarm.cancel()
         alarm.join()
         return Ended(task.key, kind, value, reason, time.perf_counter() - begin)
 
-    def _exchange(self, message: bytes, late: threading.Event, lateness: str) -> tuple[Kind, Any, str]:
+    def _exchange(self, request: tuple[bytes, float], late: threading.Event) -> tuple[Kind, Any, str]:
+        _, limit = request
         try:
-            self._send(message)
+            self._send(request)
             fine, value = pickle.load(self._answers)
         except (EOFError, OSError):
             death = self._death()
-            return ("late", None, lateness) if late.is_set() else ("died", None, death)
+            if late.is_set():
+                return "late", None, f"not done after {WAIT * limit:g} s, {WAIT:g} times its time limit"
+            spent = hasattr(signal, "SIGPROF") and self._process.returncode == -signal.SIGPROF
+            return ("late", None, f"exceeded its time limit of {limit:g} s") if spent else ("died", None, death)
         except Exception as error:
             self.kill()
             return ("died", None, f"its result is not readable: {describe(error)}")

@@ -23,7 +23,7 @@ time_limit = click.option(
     show_default=True,
     metavar="SECONDS",
     callback=_number,
-    help="A claim that takes longer is unknown.",
+    help="A claim that needs more processor time is unknown.",
 )
 
 

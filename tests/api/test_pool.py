@@ -46,11 +46,24 @@ def test_a_call_that_cannot_travel_ends_alone(calls):
     assert (events["x"].kind, events["y"].value) == ("died", 2)
 
 
-def test_a_late_call_is_killed_and_the_rest_goes_on(calls):
-    tasks = [pool.Task("late", calls.sleep, (600,), 0.2), *(pool.Task(str(x), calls.double, (x,), 30) for x in range(2))]
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [("spin", "exceeded its time limit of 0.2 s"), ("sleep", "not done after 2 s, 10 times its time limit")],
+)
+def test_a_late_call_is_killed_and_the_rest_goes_on(calls, call, reason):
+    tasks = [pool.Task("late", getattr(calls, call), (600,), 0.2), *(pool.Task(str(x), calls.double, (x,), 30) for x in range(2))]
     events = ended(tasks, jobs=1)
-    assert (events["late"].kind, events["late"].reason) == ("late", "exceeded its time limit of 0.2 s")
+    assert (events["late"].kind, events["late"].reason) == ("late", reason)
     assert [events[str(x)].value for x in range(2)] == [0, 2]
+
+
+def test_waiting_counts_less_than_working(calls):
+    assert ended([pool.Task("x", calls.sleep, (0.5,), 0.2)])["x"].kind == "done"
+
+
+def test_a_limit_is_that_of_one_call(calls):
+    events = ended([pool.Task(str(x), calls.spin, (0.3,), 0.5) for x in range(4)], jobs=1)
+    assert {event.kind for event in events.values()} == {"done"}
 
 
 def test_a_dead_worker_is_replaced(calls):

@@ -21,6 +21,12 @@ def sleep(seconds, started_file=None):
     time.sleep(seconds)
 
 
+def spin(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
 def segfault():
     os.kill(os.getpid(), signal.SIGSEGV)
 

@@ -70,7 +70,8 @@ def warm_up():
 def prove(id, seed):
     slug = id.partition("/")[2]
     if slug == "slow":
-        time.sleep(60)
+        while time.process_time() < 60:
+            pass
     if slug == "crashes":
         raise ValueError("lost its way")
     changes = {
