@@ -150,6 +150,7 @@ def _written(s: str) -> Expr:
 
 
 Guards = frozenset[Affine]
+Terms = tuple[tuple[str, int], ...]
 
 
 def _tight(e: Affine) -> Affine:
@@ -180,36 +181,55 @@ def _follows(guards: Guards, e: Affine) -> bool:
 @cache
 def _feasible(guards: Guards) -> bool:
     """False only if no integers satisfy every e >= 0, cuts taken for unknowns (Fourier-Motzkin with integer tightening)."""
-    live = {_tight(e) for e in guards}
-    while True:
-        if any(e.is_const and e.const < 0 for e in live):
-            return False
-        live = _strongest(e for e in live if not e.is_const)
-        if not live:
-            return True
-        live = _eliminate(live)
+    live: dict[Terms, int] = {}
+    fine = all(_impose(live, e.terms, e.const) for e in guards)
+    while fine and live:
+        live, fine = _eliminate(live)
+    return fine
+
+
+def _impose(live: dict[Terms, int], terms: Terms, const: int) -> bool:
+    """Add terms + const >= 0 in its strongest integer form; False if it says that a negative number is >= 0."""
+    if not terms:
+        return const >= 0
+    g = gcd(*[c for _, c in terms])
+    if g > 1:
+        terms, const = tuple([(s, c // g) for s, c in terms]), const // g
+    live[terms] = min(const, live.get(terms, const))
+    return True
+
+
+def _eliminate(live: Mapping[Terms, int]) -> tuple[dict[Terms, int], bool]:
+    """Without one unknown: each lower bound of it is at most each upper bound; whether no contradiction shows."""
+    count: dict[str, list[int]] = {}
+    for terms in live:
+        for s, c in terms:
+            count.setdefault(s, [0, 0])[c > 0] += 1
+    v = min(sorted(count), key=lambda s: count[s][0] * count[s][1])
+    below: list[tuple[int, Terms, int]] = []
+    above: list[tuple[int, Terms, int]] = []
+    out: dict[Terms, int] = {}
+    for terms, const in live.items():
+        c = dict(terms).get(v, 0)
+        if c:
+            (below if c > 0 else above).append((abs(c), terms, const))
+        else:
+            out[terms] = const
+    for a, lower, x in below:
+        for b, upper, y in above:
+            total = {s: b * c for s, c in lower}
+            for s, c in upper:
+                total[s] = total.get(s, 0) + a * c
+            if not _impose(out, tuple(sorted([(s, c) for s, c in total.items() if c])), b * x + a * y):
+                return out, False
+    return out, True
 
 
 def _strongest(live: Iterable[Affine]) -> set[Affine]:
-    best: dict[tuple[tuple[str, int], ...], int] = {}
+    best: dict[Terms, int] = {}
     for e in live:
         best[e.terms] = min(e.const, best.get(e.terms, e.const))
     return {Affine(t, c) for t, c in best.items()}
-
-
-def _eliminate(live: set[Affine]) -> set[Affine]:
-    count: dict[str, list[int]] = {}
-    for e in live:
-        for s, c in e.terms:
-            count.setdefault(s, [0, 0])[c > 0] += 1
-    v = min(sorted(count), key=lambda s: count[s][0] * count[s][1])
-    below = [e for e in live if e.coefficient(v) > 0]
-    above = [e for e in live if e.coefficient(v) < 0]
-    out = {e for e in live if not e.coefficient(v)}
-    for lo in below:
-        for hi in above:
-            out.add(_tight(lo.scale(-hi.coefficient(v)) + hi.scale(lo.coefficient(v))))
-    return out
 
 
 @cache

@@ -222,10 +222,11 @@ def _placed(x: Basic) -> frozenset[str]:
     return frozenset(s.name for y in tm.walk(x) if isinstance(y, tm.Cut) for s in y.free_symbols if isinstance(s, Symbol))
 
 
+@cache
 def plain(x: Basic) -> str:
     """A structural string of a term, for keys only."""
     if isinstance(x, Str):
-        return repr(str(x))
+        return repr(x.name)
     if not x.args or not isinstance(x, (tm.Term, tm.Cond, tm.Tuple)):
         return str(x)
     return f"{type(x).__name__}({','.join(plain(a) for a in x.args)})"

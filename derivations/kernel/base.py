@@ -440,6 +440,7 @@ class Inverse(SameShape):
 
 
 @cache
+@cache
 def free(x: Basic) -> frozenset[Basic]:
     """The free symbols and the free Vars without indices of a term."""
     if isinstance(x, Symbol):
@@ -491,7 +492,8 @@ def substitute(x: Any, mapping: Mapping[Any, Any]) -> Any:
 
 
 def put(x: Basic, m: Mapping[Basic, Basic]) -> Basic:
-    live = {k: v for k, v in m.items() if k in free(x)}
+    reach = free(x)
+    live = {k: v for k, v in m.items() if k in reach}
     if not live:
         return x
     if x in live:
