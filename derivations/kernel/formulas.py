@@ -148,11 +148,13 @@ class Statement:
         return frozenset().union(*map(_sizes, (self.conclusion, *[a.formula for a in self.assumptions])))
 
 
-def _sizes(x: Basic) -> frozenset[Symbol]:
+def _sizes(x: Basic, bound: frozenset[Basic] = frozenset()) -> frozenset[Symbol]:
+    """A bound state has the shape of what it stands for, which may be an empty range: it is no atom."""
     binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
-    found = [_sizes(a) - {x.args[b] for b, scope in binds.items() if n in scope} for n, a in enumerate(x.args)]
-    own = x.shape if isinstance(x, (Var, Apply, Zero, Eye)) else ()
-    return frozenset(e for e in own if isinstance(e, Symbol)).union(*found)
+    scopes = [bound.union(x.args[b] for b, scope in binds.items() if n in scope) for n in range(len(x.args))]
+    found = [_sizes(a, scopes[n]) for n, a in enumerate(x.args) if n not in binds]
+    own = x.shape if isinstance(x, (Var, Apply, Zero, Eye)) and x not in bound else ()
+    return frozenset(e for e in own if isinstance(e, Symbol) and e not in bound).union(*found)
 
 
 def plain(statement: Statement) -> Statement:
