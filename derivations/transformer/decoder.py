@@ -1,8 +1,9 @@
-"""A decoder: masked attention to its own tokens, then attention to the memory that an encoder left, in every layer.
+"""A decoder: attention to its own tokens up to each, then to the memory that an encoder left, in every layer.
 
-    y = x_{l-1,t} + masked attention of row t        x_{l,t} = f(l, y, Σ_{j≤M} exp(b(l, y, m_j)) w(l, m_j) / Z)
+    y = g(l, x_t, Σ_{j≤t} a(l, x_t, x_j))        x'_t = f(l, y, Σ_{j≤M} b(l, y, m_j))
 
-Scores, values and the layer f are any functions.
+The functions are any. With a = exp(score) (value, 1), for each head, the sum holds the weighed values and the normaliser of
+softmax attention, and g divides them; and so for b and f.
 """
 
 from __future__ import annotations
@@ -11,28 +12,22 @@ from collections.abc import Callable
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import Statement
-from ..kernel.terms import Apply, Exp, Ind, Index, Recurrence, Stack, Sum, Term, index, le, recurrence, vectors
+from ..kernel.terms import Apply, Ind, Index, Recurrence, Stack, Sum, Term, indices, le, recurrence, vectors
 from .depth import by_layers, invariant
 from .layers import NOTE, VASWANI, T, d, j, l, r, t, token, x
 
-M = index("M")  # the length of the memory
+M, e = indices("M e")  # the length of the memory; what is read has size e
 memory = vectors("m", d)
-
-
-def attend(names: str, layer: Index, query: Term, key: Term, last: Index) -> Term:
-    """What a token reads from the keys j = 1..last, by a score and a value of these names."""
-    score, value = names
-    weight = Exp(Apply(score, (Ind(layer), query, key), 1, 1))
-    return Sum(weight * Apply(value, (Ind(layer), key), d, 1), j, 1, last) / Sum(weight, j, 1, last)
 
 
 def decoder(length: Index, key: Term, visible: Callable[[Index], Index] = lambda at: at) -> Recurrence:
     """The decoder's tokens 1..length after each layer; row j of the memory is ``key``."""
 
     def row(layer: Index, X: Term) -> Term:
-        own = token(X, r)
-        query = own + attend("au", layer, own, token(X, j), visible(r))
-        return Apply("f", (Ind(layer), query, attend("bw", layer, query, key, M)), d, 1)
+        own, number = token(X, r), Ind(layer)
+        read = Sum(Apply("a", (number, own, token(X, j)), e, 1), j, 1, visible(r))
+        query = Apply("g", (number, own, read), d, 1)
+        return Apply("f", (number, query, Sum(Apply("b", (number, query, key), e, 1), j, 1, M)), d, 1)
 
     return recurrence("X", Stack(x[r].T, r, 1, length), lambda layer, X: Stack(row(layer, X).T, r, 1, length))
 
@@ -42,7 +37,7 @@ def decoding(length: Index) -> Recurrence:
     return decoder(length, memory[j])
 
 
-decoded = Statement(invariant(decoding), le(0, l) & le(1, t) & le(t, T) & le(1, M))
+decoded = Statement(invariant(decoding), le(0, l) & le(1, t) & le(t, T) & le(0, M))
 
 DECODER = Claim(
     id="transformer/decoder",
@@ -50,7 +45,7 @@ DECODER = Claim(
     statement=decoded,
     sources=(
         Source(NOTE, "decoder: masked self-attention, then cross-attention"),
-        Source(VASWANI, "sections 3.1 and 3.2.3", "one head each; any per-token function after them"),
+        Source(VASWANI, "sections 3.1 and 3.2.3", "any functions; softmax attention is one choice of them"),
     ),
     proof=by_layers(decoding),
     near_misses=(
