@@ -1,6 +1,6 @@
 """Softmax attention: its matrix and row forms, prefixes, appended tokens, old weights, and the cache of keys and values."""
 
-from . import forms, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
+from . import absorption, forms, gradient, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
 from .operators import DECLARATIONS
 
 CLAIMS = (
@@ -14,6 +14,8 @@ CLAIMS = (
     *positions.CLAIMS,
     *window.CLAIMS,
     *sink.CLAIMS,
+    *absorption.CLAIMS,
+    *gradient.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATIONS"]

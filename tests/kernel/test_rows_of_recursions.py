@@ -1,0 +1,54 @@
+"""A row of a recursion at its start is that row of its initial value, and no other; a row that is not there is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from isoform.derivations.kernel.formulas import Equation, Statement
+from isoform.derivations.kernel.proof import Unproved
+from isoform.derivations.kernel.prove import prove
+from isoform.derivations.kernel.scripts import Direct
+from isoform.derivations.kernel.terms import Cond, Recurrence, Row, Stack, Term, indices, le, recurrence, vectors
+
+d, T, s, r, t = indices("d T s r t")
+x = vectors("x", d)
+
+
+def rows(first: int) -> Recurrence:
+    """Rows that double at each step, numbered from ``first``."""
+    return recurrence("X", Stack(x[r].T, r, first, T), lambda t, X: X + X)
+
+
+def no_lemma(claim: str) -> Statement:
+    raise Unproved(f"no lemma {claim}")
+
+
+def show(term: Term, value: Term, where: Cond) -> bool:
+    return bool(prove(Statement(Equation(term, value), where), Direct(), no_lemma))
+
+
+INSIDE = le(1, s) & le(s, T)
+
+
+def test_a_row_at_the_start_is_that_of_the_initial_value() -> None:
+    assert show(Row(rows(1)[0], s), x[s].T, INSIDE)
+    assert show(Row(rows(0)[0], s), x[s].T, le(0, s) & le(s, T))
+    assert show(Row(rows(1)[t], s), x[s].T, INSIDE & le(0, t) & le(t, 0))
+
+
+@pytest.mark.parametrize(
+    ("term", "value", "where"),
+    [
+        (Row(rows(1)[0], s), x[s + 1].T, INSIDE),
+        (Row(rows(0)[0], s), x[s + 1].T, INSIDE),
+        (Row(rows(1)[1], s), x[s].T, INSIDE),
+        (Row(rows(1)[t], s), x[s].T, INSIDE & le(0, t)),
+        (Row(rows(1)[t], s), x[s].T, INSIDE & le(t, 0)),
+        (Row(rows(1)[0], s), x[s].T, le(0, s) & le(s, T)),
+        (Row(rows(1)[0], s), x[s].T, le(1, s) & le(s, T + 1)),
+    ],
+    ids=["next row", "another numbering", "a later time", "any time", "before the start", "row 0", "row T + 1"],
+)
+def test_other_rows_and_times_are_refused(term: Term, value: Term, where: Cond) -> None:
+    with pytest.raises(Unproved):
+        show(term, value, where)
