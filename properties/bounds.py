@@ -10,7 +10,7 @@ covers them wherever a comparison counts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -55,11 +55,15 @@ def strength(decay: Array) -> Array:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of the outputs and of every state, in the shapes of what they bound; ``terms`` is Σ |term| of the outputs."""
+    """Bounds of the outputs and of every state, in the shapes of what they bound; ``terms`` is Σ |term| of the outputs.
+
+    ``written`` is Σ |term| of what a form may round to 16 bits before it adds it to a state.
+    """
 
     output: Array
     states: Array
     terms: Array
+    written: Array | None = None
 
 
 def stored(bound: Array, truth: Array, terms: Array, precision: Precision) -> Array:
@@ -92,21 +96,25 @@ def fading(q: Array, writes: Array, states: Array, decays: tuple[Array, ...], pr
     on the true state; otherwise two of them, where the range meets the ends of a chunk, and one a level of a tree, on
     M. And s itself is rounded t times at most, and for the base of the exponential (3), which costs t + 3 units of
     Σ|g| over the range. Where e^s is too small to be held, what it multiplies may be lost.
+
+    In 16 bits, k_j v_j is a product of operands as they are given, but k_j e^s or v_j e^s is one that a tensor core gets
+    rounded: once for each write and factor that is not 1, and not for the start.
     """
     size = np.broadcast_to(reduce(np.multiply, decays), writes.shape)
     loss = size * sum(strength(d) for d in decays)
-    total, aged, turned = np.zeros((3, *states.shape))
+    total, aged, turned, written = np.zeros((4, *states.shape))
     total[0] = np.abs(states[0])
     for t in range(1, len(total)):
         kept = size[t - 1]
         aged[t] = kept * (aged[t - 1] + np.abs(states[t - 1]))
         turned[t] = kept * turned[t - 1] + loss[t - 1] * total[t - 1]
         total[t] = kept * total[t - 1] + writes[t - 1]
+        written[t] = kept * written[t - 1] + writes[t - 1]
     grow = np.arange(len(total))[:, None, None]
     whole = np.concatenate([total[:1], writes]).cumsum(0)
     fades = len(decays) * (EXPONENTIAL + 1) * (aged + (2 + np.log2(grow + 1)) * total)
     more = precision.unit * (fades + (grow + 3) * turned) + precision.tiny * (grow + 1) * whole
-    return _summed(q, total, more, precision)
+    return replace(_summed(q, total, more, precision), written=written * sum(bool((d != 1).any()) for d in decays))
 
 
 def _summed(q: Array, total: Array, more: Array, precision: Precision) -> Bounds:

@@ -147,7 +147,7 @@ def _draw(case: Case, draw_gates: Callable[[Case, dict[str, Array]], dict[str, A
     inputs = draw_gates(case, inputs)
     options: dict[str, Any] = {"chunk_size": case.size("chunk"), **strategies.scaling(case)}
     options |= {NORM: True} if case.has("normed") and not case.has("dyadic") else {}
-    return Instance(inputs, normal(case, 4, b, hv, k, v) if case.has("start") else None, options, case.dtype)
+    return Instance(inputs, normal(case, 4, b, hv, k, v, wide=True) if case.has("start") else None, options, case.dtype)
 
 
 def keys(case: Case, b: int, t: int, h: int, k: int) -> Array:
@@ -202,8 +202,8 @@ def _refer(family: Memory, x: Instance) -> Reference:
     k = x.inputs["q"].shape[3]
     p = precision(x.dtype)
     normed = {"normed": k + 5} if x.options.get(NORM) else {}
-    out, sharp, terms = np.zeros((3, b, t, hv, v))
-    states, states_bound = np.zeros((2, b, t + 1, hv, k, v))
+    out, sharp, terms, spread = np.zeros((4, b, t, hv, v))
+    states, states_sharp, written = np.zeros((3, b, t + 1, hv, k, v))
     for (n, i), head, start in heads(x, family.inputs):
         given = family.declared(x, head, FLOATS)
         exactly = partial(family.declared, x, head, RATIONALS) if family.decays or x.options.get(NORM) else None
@@ -211,8 +211,12 @@ def _refer(family: Memory, x: Instance) -> Reference:
         around = {**given, "start": start}
         found, own = (family.bound(around, states[n, :, i], each, x.options["chunk_size"], **normed) for each in (p, EXACT))
         sharp[n, :, i], terms[n, :, i] = found.output + own.output, found.terms
-        states_bound[n, :, i] = found.states + own.states
-    return Reference(out, stored(sharp, out, terms, p), sharp, states, states_bound)
+        states_sharp[n, :, i] = found.states + own.states
+        if found.written is not None:
+            written[n, :, i] = found.written
+            spread[n, :, i] = np.einsum("tk,tkv->tv", np.abs(given["q"]), found.written[1:])
+    bound = stored(sharp, out, terms, p) + p.out * spread
+    return Reference(out, bound, sharp, states, states_sharp + p.out * written, states_sharp)
 
 
 def _derive(
@@ -224,7 +228,8 @@ def _derive(
     these terms with at most three times the forward roundings. A term has the logs of a range of gates in its exponent,
     each rounded with the sum of the range: T + 3 units of the change that this makes, which is at most a difference
     quotient, since the sum is convex in the decays. Where a product of decays is too small to be held, by the form or by
-    the complex step, what it multiplies is lost. In 16 bits a term's operands and its gradient are rounded once more.
+    the complex step, what it multiplies is lost. In 16 bits a term's operands, with decays one more for its write, and its
+    gradient are rounded once more.
     """
     moves = Instance(toward, push, x.options, x.dtype)
     steps, width = x.inputs["q"].shape[1], x.inputs["q"].shape[3]
@@ -248,7 +253,7 @@ def _derive(
     p = precision(x.dtype)
     rounding = gamma(3 * (steps + 1) * (width + columns + 6), p.unit) * size + 3 * (steps + 3) * p.unit * turned
     rounding += (p.tiny + LEAST) * (steps + 1) * lost
-    return value, rounding + p.out * (1 + OPERANDS) * size
+    return value, rounding + p.out * (1 + OPERANDS + bool(family.decays)) * size
 
 
 def _tangent(family: Memory, x: Instance, head: Head, move: Head) -> tuple[Head, Head, Head]:

@@ -41,7 +41,7 @@ def draw(case: Case) -> Instance:
         inputs["v"] = rounded(np.full_like(inputs["v"], 1.5 * case.unit), case.dtype)
     if case.has("zero"):
         inputs["v"] *= case.rng(3).integers(0, 2, (b, t, hv, 1))
-    start = normal(case, 4, b, hv, k, v + 1) if case.has("start") else None
+    start = normal(case, 4, b, hv, k, v + 1, wide=True) if case.has("start") else None
     if start is not None:
         start[..., -1] = np.abs(start[..., -1])
     return Instance(inputs, start, {"chunk_size": case.size("chunk"), "feature_map": None}, case.dtype)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from .tensors import DTYPES, rounded
+from .tensors import DTYPES, SHORT, rounded
 
 Array = np.ndarray[Any, Any]
 SMALL, LARGE = "small", "large"
@@ -81,11 +81,15 @@ def scaling(case: Case) -> dict[str, float]:
     return {"scale": 1.0} if case.has("unit-scale") or case.has("dyadic") else {}
 
 
-def normal(case: Case, purpose: int, *shape: int, scaled: bool = True) -> Array:
-    """Normal numbers of the case's scale, rounded to its dtype; integers from -2 to 2 for a dyadic case."""
+def normal(case: Case, purpose: int, *shape: int, scaled: bool = True, wide: bool = False) -> Array:
+    """Normal numbers of the case's scale, rounded to its dtype; integers from -2 to 2 for a dyadic case.
+
+    ``wide`` ones are kept in float32 where the dtype has 16 bits, as states are.
+    """
     if case.has("dyadic"):
         return case.rng(purpose).integers(-2, 3, shape).astype(float)
-    return rounded(case.rng(purpose).standard_normal(shape) * (case.unit if scaled else 1.0), case.dtype)
+    dtype = "float32" if wide and case.dtype in SHORT else case.dtype
+    return rounded(case.rng(purpose).standard_normal(shape) * (case.unit if scaled else 1.0), dtype)
 
 
 lengths = st.one_of(st.sampled_from((0, 1, 2, 3)), st.integers(0, 20))

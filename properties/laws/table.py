@@ -136,7 +136,8 @@ def outputs(what: str, found: Array, truth: Reference, start: int = 0, stop: int
 def state_after(what: str, found: Array | None, truth: Reference, steps: int) -> Comparison:
     """A state against the truth after so many tokens. A missing state is a wrong one."""
     assert truth.states is not None and truth.states_bound is not None
-    return Comparison(what, np.zeros(0) if found is None else found, truth.states[:, steps], truth.states_bound[:, steps])
+    sharp = None if truth.states_sharp is None else truth.states_sharp[:, steps]
+    return Comparison(what, np.zeros(0) if found is None else found, truth.states[:, steps], truth.states_bound[:, steps], sharp)
 
 
 def needs(*capabilities: str) -> Callable[[Operator, Form], str]:

@@ -173,6 +173,10 @@ class Chunks(Loop):
     def carry(self, s):
         return s
 
+    def operand(self, x):
+        """What a write is multiplied from."""
+        return x
+
     def chunk(self, x, s):
         keys, values = self.decays(x.gk), self.decays(x.gv)
         out, written = [], []
@@ -189,7 +193,7 @@ class Chunks(Loop):
             out.append(found(x.q[t], t + 1, t + 1))
         new = keys[-1, 0].unsqueeze(-1) * s * values[-1, 0].unsqueeze(-2)
         for j, u in enumerate(written):
-            new = new + (x.k[j] * keys[-1, j + 1]).unsqueeze(-1) * (u * values[-1, j + 1]).unsqueeze(-2)
+            new = new + self.operand(x.k[j] * keys[-1, j + 1]).unsqueeze(-1) * self.operand(u * values[-1, j + 1]).unsqueeze(-2)
         return out, new
 
     def sequence(self, x, s):

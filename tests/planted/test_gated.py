@@ -8,6 +8,7 @@ from isoform.properties.crosscheck import LEVELS
 from isoform.properties.laws import laws
 from isoform.properties.operator import Form
 from isoform.properties.running import run_law
+from isoform.properties.tensors import SHORT
 
 from .gated import GATES, Chunks, Loop, Tokens, form, step
 
@@ -528,6 +529,45 @@ def test_a_right_form_holds(right, law, name):
         assert (law, name) == ("padding", RETENTION)
         return
     assert result.verdict == "holds" and result.worst_error_over_bound <= 0.2, result
+
+
+class ShortOperands(Chunks):
+    """As on a tensor core: what is multiplied into the state, the state that is read and queries are rounded to the inputs' 16 bits."""
+
+    def operand(self, x):
+        return x.to(self.call["v"].dtype).to(self.dtype)
+
+    def find(self, k, s):
+        return super().find(self.operand(k), self.operand(s))
+
+
+class ShortCarry(Chunks):
+    """The state itself in 16 bits, for 16-bit inputs alone."""
+
+    def carry(self, s):
+        return s.to(self.call["v"].dtype).to(s.dtype)
+
+
+class ShortStart(ShortOperands):
+    def start(self, n, x):
+        return self.operand(super().start(n, x))
+
+
+SUMMED = ("form-equals-oracle", "state-equals-oracle", "packed-equals-alone", "split-and-resume")
+
+
+@pytest.mark.parametrize("name", [RETENTION, GATED, CHANNELS])
+@pytest.mark.parametrize("law", SUMMED)
+def test_a_form_on_short_operands_is_right_if_its_sums_are_not_short(law, name):
+    result = checked(law, name, Form("ShortOperands", form(ShortOperands, name)), dtypes=SHORT, examples=10)
+    assert result.verdict == "holds", result
+
+
+@pytest.mark.parametrize("name", [RETENTION, GATED, CHANNELS])
+@pytest.mark.parametrize("fault", [ShortCarry, ShortStart])
+def test_a_form_whose_state_is_short_is_caught_beside_a_start_that_is_not(fault, name):
+    result = checked("state-equals-oracle", name, Form(fault.__name__, form(fault, name)), dtypes=SHORT, scales=("small",))
+    assert result.verdict == "violated", result
 
 
 @pytest.mark.parametrize("scale", ["small", "large"])

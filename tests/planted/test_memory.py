@@ -706,6 +706,12 @@ def offsets_moved(base, call):
 
 
 @faulty
+def start_as_short_as_the_inputs(base, call):
+    start = call.get("initial_state")
+    return base(**call | {"initial_state": None if start is None else start.to(call["q"].dtype).to(start.dtype)})
+
+
+@faulty
 def last_of_64_lost(base, call):
     if length(call) == 0 or length(call) % 64 or call.get("cu_seqlens") is not None:
         return base(**call)
@@ -753,6 +759,7 @@ PLANTED = {
         no_state,
         start_ignored,
         last_of_64_lost,
+        start_as_short_as_the_inputs,
     ),
     "exact-bits": (one_bit_off, swapped, last_token_dropped, state_a_token_early),
     "long-sequence": (carry_in_half_precision, carry_leaks_away, older_than_256_forgotten),
