@@ -1,6 +1,6 @@
 """Softmax attention: its matrix and row forms, prefixes, appended tokens, old weights, and the cache of keys and values."""
 
-from . import absorption, forms, gradient, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
+from . import absorption, costs, forms, gradient, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
 from .operators import DECLARATIONS
 
 CLAIMS = (
@@ -16,6 +16,7 @@ CLAIMS = (
     *sink.CLAIMS,
     *absorption.CLAIMS,
     *gradient.CLAIMS,
+    *costs.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATIONS"]

@@ -1,7 +1,7 @@
 """Layers on top of each other: what masked attention and per-token functions keep at any depth."""
 
-from . import decoder, depth, memory, rows
+from . import costs, decoder, depth, memory, rows
 
-CLAIMS = (*rows.CLAIMS, *depth.CLAIMS, *decoder.CLAIMS, *memory.CLAIMS)
+CLAIMS = (*rows.CLAIMS, *depth.CLAIMS, *decoder.CLAIMS, *memory.CLAIMS, *costs.CLAIMS)
 
 __all__ = ["CLAIMS"]
