@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -32,7 +33,7 @@ def chunks(
     if decay is not None:
         scores *= decay.within
         o *= decay.begun
-    o += scores.mT @ v
+    o = torch.baddbmm(o.flatten(0, 2), scores.mT.flatten(0, 2), v.flatten(0, 2)).view(o.shape)
     return o.add_(stain), last
 
 

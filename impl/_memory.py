@@ -9,7 +9,7 @@ head i // (hv / h)), k and v the head sizes, n states: sequences when packed, ot
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeVar
@@ -82,7 +82,7 @@ def documented(text: str) -> Callable[[Function], Function]:
 
 @dataclass(frozen=True)
 class Call:
-    """A checked call: tensors in the accumulation dtype, queries scaled, and a state to start from."""
+    """A checked call: tensors in the accumulation dtype, and a state to start from."""
 
     inputs: tuple[Float[Tensor, "b t h d"], ...]
     """q, k, v, and the gates with a time axis, whose last axis is 1 if they have none of their own."""
@@ -91,25 +91,40 @@ class Call:
     """The values as they were passed, for the shape and the dtype of the result."""
     cu_seqlens: Int[Tensor, " n+1"] | None
     output_final_state: bool
+    scale: float | None
+    l2norm: bool
 
     def by_sequence(self, form: Callable[..., tuple[Tensor, Tensor]]) -> Result:
         """Run ``form(*inputs, state)`` on the whole, or on each packed sequence by itself; the host then reads the offsets."""
+        inputs = self._ready(self.inputs)
         if self.cu_seqlens is None:
-            return self._leave(*form(*self.inputs, self.state))
-        return self._leave(*each_segment(form, self.inputs, self.state, self.cu_seqlens))
+            return self._leave(*form(*inputs, self.state))
+        return self._leave(*each_segment(form, inputs, self.state, self.cu_seqlens))
 
     def by_chunk(self, form: Callable[..., tuple[Tensor, Tensor]], chunk_size: int) -> Result:
         """Run ``form(*inputs, state, layout)`` on inputs (b h m c d), cut into chunks that no two sequences share."""
         length = self.v.shape[1]
         if self.cu_seqlens is not None:
             layout = chunk_layout(self.cu_seqlens, length, chunk_size)
-            o, last = form(*(to_chunks(x, chunk_size, layout) for x in self.inputs), self.state, layout)
+            o, last = form(*self._ready([to_chunks(x, chunk_size, layout) for x in self.inputs]), self.state, layout)
             return self._leave(from_chunks(o, length, layout), last)
-        state, rows = self.state, []
-        for part in zip(*(x.split(self._span(chunk_size), 1) for x in self.inputs), strict=True):
-            o, state = form(*(to_chunks(x, chunk_size, None) for x in part), state, None)
-            rows.append(from_chunks(o, part[0].shape[1], None))
-        return self._leave(rows[0] if len(rows) == 1 else torch.cat(rows, 1), state)
+        span, state, rows, whole = self._span(chunk_size), self.state, [], None
+        for n, part in enumerate(zip(*(x.split(span, 1) for x in self.inputs), strict=True)):
+            o, state = form(*self._ready([to_chunks(x, chunk_size, None) for x in part]), state, None)
+            o = from_chunks(o, part[0].shape[1], None)
+            if o.requires_grad or o.shape[1] == length:
+                rows.append(o)
+            else:
+                whole = o.new_empty(o.shape[0], length, *o.shape[2:]) if whole is None else whole
+                whole[:, n * span : (n + 1) * span] = o
+        if whole is None:
+            whole = rows[0] if len(rows) == 1 else torch.cat(rows, 1)
+        return self._leave(whole, state)
+
+    def _ready(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Scale the queries. A chunk at a time: a whole tensor more is memory that a process touches for the first time, which is dear."""
+        q, k, *rest = inputs
+        return [*queries_and_keys(q, k, self.scale, self.l2norm), *rest]
 
     def _span(self, chunk_size: int) -> int:
         """How many tokens go through a form at once: on a CPU as many whole chunks as a cache holds, else all."""
@@ -165,8 +180,7 @@ def call(
     if initial_state is not None:
         check_state(where, q, initial_state, {"n": n, "hv": hv, "k": dk, "v": dv})
     dtype = accumulator(q, k, v, initial_state, *(x for x, _ in gates.values()))
-    q, k = queries_and_keys(q.to(dtype), k.to(dtype), scale, l2norm)
-    state = q.new_zeros(n, hv, dk, dv) if initial_state is None else initial_state.to(dtype)
+    state = q.new_zeros(n, hv, dk, dv, dtype=dtype) if initial_state is None else initial_state.to(dtype)
     if fold:
         state = state.reshape(n, h, groups, dk, dv).transpose(2, 3).flatten(3)
 
@@ -179,7 +193,7 @@ def call(
     tensors = [(q, "b t h k"), (k, "b t h k"), (v, "b t hv v"), *gates.values()]
     named = [(x, axes.split()) for x, axes in tensors if x is not None]
     inputs = tuple(by_head(x, axes) for x, axes in named if "t" in axes)
-    return Call(inputs, state, v, cu_seqlens, output_final_state)
+    return Call(inputs, state, v, cu_seqlens, output_final_state, scale, l2norm)
 
 
 def queries_and_keys(q: Tensor, k: Tensor, scale: float | None, l2norm: bool = False) -> tuple[Tensor, Tensor]:
