@@ -19,7 +19,7 @@ from isoform.derivations.registry import claim
 
 from .identities import WHERE, H, falsity, identity, t
 
-BATCH = 500
+BATCH = 250
 BATCHES = 4
 SEEDS = st.integers(0, 2**40)
 DECIDED = 0.95
