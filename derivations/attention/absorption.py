@@ -42,7 +42,8 @@ SAME = (Given(unrotated.name),)
 
 ABSORPTION = Claim(
     id="attention/absorption",
-    title="maps from a latent vector to key and value are absorbed by query and output, where keys are not rotated; a rotated part stays apart",
+    title="maps from a latent vector to key and value are absorbed by query and output, where keys are not rotated; "
+    "a rotated part stays apart",
     statement=absorption,
     as_written=Statement(absorption.conclusion, absorption.where),
     expected="qualified",

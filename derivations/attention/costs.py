@@ -85,7 +85,11 @@ KV_CACHE_COST = Claim(
     operator=MASKED,
     near_misses=(
         variant(cache_cost, "every step attends to all T tokens", And(*cached(2 * (width + height)), *again)),
-        variant(cache_cost, "a pass costs as much as a cached step", And(*cached(width + height), *rerun(3 * steps * (steps + 1), squares))),
+        variant(
+            cache_cost,
+            "a pass costs as much as a cached step",
+            And(*cached(width + height), *rerun(3 * steps * (steps + 1), squares)),
+        ),
         variant(cache_cost, "the masked half of the weights is left out", And(*cached(width + height), *rerun(squares, squares / 2))),
     ),
 )

@@ -61,7 +61,11 @@ SCALE_GRADIENT = Claim(
     as_written=Statement(gradient.conclusion, gradient.where),
     expected="qualified",
     sources=(
-        Source(VASWANI, "section 3.2.1: 1/√d_k against extremely small gradients", "at first the logits have variance 1; nothing keeps them so"),
+        Source(
+            VASWANI,
+            "section 3.2.1: 1/√d_k against extremely small gradients",
+            "at first the logits have variance 1; nothing keeps them so",
+        ),
     ),
     proof=Each(
         (

@@ -89,14 +89,17 @@ def first(length: Index, value: Term) -> Equation:
     return Equation(Row(masked(length), 1), value)
 
 
-first_token = Statement(And(first(T, v[1].T), Equation(masked(1), v[1].T)), le(1, T))
+first_token = Statement(first(T, v[1].T), le(1, T))
 
 FIRST_TOKEN = Claim(
     id="attention/first-token",
     title="the first row of masked attention is the first value, whatever the queries and keys",
     statement=first_token,
-    sources=(Source(NOTE, "masked self-attention: Masked(1:1) = V_1"), Source(VASWANI, "section 3.2.3")),
-    proof=Each((Direct(note="the softmax of one number is 1"), Direct(note="row 1 is all there is"))),
+    sources=(
+        Source(NOTE, "masked self-attention: Masked(1:1) = V_1", "for T = 1; here among any T tokens"),
+        Source(VASWANI, "section 3.2.3"),
+    ),
+    proof=Direct(note="the softmax of one number is 1"),
     operator=MASKED,
     near_misses=(
         variant(first_token, "full attention", Equation(Row(full(T), 1), v[1].T)),

@@ -16,7 +16,7 @@ TRAINING_COST = Claim(
     title="one masked pass takes T² exponentials, the passes over all T prefixes T(T+1)(2T+1)/6, and products in the same proportion",
     statement=training,
     sources=(
-        Source(NOTE, "training: one pass in the place of T", "one head and one layer; exponentials and multiplications as they are written"),
+        Source(NOTE, "training: one pass in the place of T", "one head and one layer; exponentials and products as they are written"),
         Source(VASWANI, "section 4, table 1: complexity per layer"),
     ),
     proof=Each((Direct(note="a square of weights"), BY_STEPS, BY_STEPS, BY_PASSES)),

@@ -8,8 +8,10 @@ from ..kernel.formulas import And, Equation, Statement
 from ..kernel.scripts import Direct, Each
 from ..kernel.terms import Exp, Num, Sum, Term, le
 
+Z = normaliser(t, T)
 
-def moved(first: int = 1, total: Term = normaliser(t, T)) -> Equation:
+
+def moved(total: Term, first: int = 1) -> Equation:
     """What query t reads, from the first value on."""
     rest = Sum(Exp(q[t].T * k[j]) * (v[j] - v[first]), j, 2, T)
     return Equation(read(t, T), v[first] + rest / total)
@@ -20,7 +22,7 @@ def alone(value: Term) -> Equation:
     return Equation(read(t, 1), value)
 
 
-memory = Statement(And(moved(), alone(v[1])), le(1, T))
+memory = Statement(And(moved(Z), alone(v[1])), le(1, T))
 
 ENCODER_OUTPUT = Claim(
     id="transformer/encoder-output",
@@ -35,9 +37,9 @@ ENCODER_OUTPUT = Claim(
     proof=Each((Direct(note="the weights add up to 1"), Direct(note="the softmax of one number is 1"))),
     operator=FULL,
     near_misses=(
-        variant(memory, "the other rows are not normalised", And(moved(total=Num(1)), alone(v[1]))),
-        variant(memory, "one row is read by its weight before the softmax", And(moved(), alone(Exp(q[t].T * k[1]) * v[1]))),
-        variant(memory, "seen from the second value", And(moved(2), alone(v[1]))),
+        variant(memory, "the other rows are not normalised", And(moved(Num(1)), alone(v[1]))),
+        variant(memory, "one row is read by its weight before the softmax", And(moved(Z), alone(Exp(q[t].T * k[1]) * v[1]))),
+        variant(memory, "seen from the second value", And(moved(Z, 2), alone(v[1]))),
     ),
 )
 
