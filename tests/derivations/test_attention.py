@@ -104,13 +104,13 @@ def test_softmax_is_of_what_its_label_shows() -> None:
     """Each entry of a term shown as softmax(X) is the softmax of that row of X."""
     shown = labelled("softmax")
     assert len(shown) > 5
-    r, c, l, d_k, S, T, i, m, n = indices("r c l d_k S T i m n")
+    r, c, l, d_k, S, T, W, i, m, n = indices("r c l d_k S T W i m n")
     for node in shown:
         (x,) = node.arguments
         height, width = node.shape
         weight = Exp(Entry(x, r, c)) / Sum(Exp(Entry(x, r, l)), l, 1, width)
         where = le(1, r) & le(r, height) & le(1, c) & le(c, width) & le(1, d_k)
-        where &= le(0, T) & le(T, S) & le(0, i) & le(i, T) & le(1, m) & le(0, n)
+        where &= le(0, T) & le(T, S) & le(1, W) & le(0, i) & le(i, T) & le(1, m) & le(0, n)
         said = Statement(Equation(Entry(node, r, c), weight), where)
         if any(isinstance(n, NegInf) for n in walk(x)):  # a value for the kernel alone
             assert prove(said, sc.Direct(), no_lemma)
