@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from isoform.derivations.linear_attention import DECLARATION as PLAIN
-from isoform.derivations.linear_attention.normalized import DECLARATION
+from isoform.derivations.normalized_linear_attention import DECLARATION
 
 from . import oracle, strategies
 from .bounds import EXACT, OPERANDS, Bounds, additive, gamma, stored

@@ -1,4 +1,4 @@
-"""The operator with a normaliser, of queries and keys that are features already.
+"""Linear attention with a normaliser, of queries and keys that are features already.
 
     N_t = N_{t-1} + v_t k_tᵀ    n_t = n_{t-1} + k_t        y_t = N_t q_t / n_tᵀ q_t
 
@@ -7,11 +7,11 @@ Source: Katharopoulos et al., arXiv 2006.16236, equations 16-20, here from any i
 
 from __future__ import annotations
 
-from ..claim import Claim, Source, variant
-from ..kernel.formulas import And, Declaration, Equation, Formula, Statement
-from ..kernel.scripts import Direct, Each, Hypothesis, Induction, Part
-from ..kernel.terms import Block, Eye, Num, Term, Zero, le, matrix, recurrence
-from .operator import KATHAROPOULOS, d_k, d_v, k, q, t, v
+from .claim import Claim, Source, variant
+from .kernel.formulas import And, Declaration, Equation, Formula, Statement
+from .kernel.scripts import Direct, Each, Hypothesis, Induction, Part
+from .kernel.terms import Block, Eye, Num, Term, Zero, le, matrix, recurrence
+from .linear_attention.operator import KATHAROPOULOS, d_k, d_v, k, q, t, v
 
 N0, n0 = matrix("N0", d_v, d_k), matrix("n0", d_k, 1)
 N = recurrence("N", N0, lambda t, N: N + v[t] * k[t].T)
@@ -41,7 +41,7 @@ def rows(state: Term, normaliser: Term) -> Formula:
 appended = Statement(rows(N[t], n[t]), le(0, t))
 
 APPENDED = Claim(
-    id="linear-attention/normalizer-row",
+    id="normalized-linear-attention/normalizer-row",
     title="linear attention on values with a 1 appended has N above n for its state, and reads the numerator above the denominator",
     statement=appended,
     sources=(Source(KATHAROPOULOS, "equations 18 to 20", "the two states as one, from any initial state"),),
@@ -60,3 +60,4 @@ APPENDED = Claim(
 )
 
 CLAIMS = (APPENDED,)
+DECLARATIONS = (DECLARATION,)
