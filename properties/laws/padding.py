@@ -56,7 +56,7 @@ def _spread(operator: Operator, x: Instance, positions: list[Array], total: int,
         shape = (len(positions), total, *given.shape[2:])
         largest = np.abs(given[np.isfinite(given)]).max(initial=0.0) or 1.0
         loud = rounded(i.other(-rng.standard_normal(shape) ** 2 * LOUD * largest), x.dtype)
-        inputs[i.name] = 0 * loud if i.name in zero else loud
+        inputs[i.name] = np.zeros_like(loud) if i.name in zero else loud
         for n, at in enumerate(positions):
             inputs[i.name][n, at] = given[n, : len(at)]
     return replace(x, inputs=inputs)

@@ -8,6 +8,7 @@ from isoform.properties.crosscheck import LEVELS
 from isoform.properties.laws import laws
 from isoform.properties.operator import Form
 from isoform.properties.running import run_law
+from isoform.properties.strategies import Case
 from isoform.properties.tensors import SHORT
 
 from .gated import GATES, Chunks, Loop, Tokens, form, step
@@ -235,6 +236,14 @@ class StateOfAChunkUndecayed(Chunks):
         return torch.cat([found[:-1], found[-2:-1] + (found[-1:] - found[-2:-1]) * (found[-2:-1] == 0)]) if len(g) > 1 else found
 
 
+class ResetLostEvery64(Loop):
+    """A gate of -∞ at the first token of a chunk of 64, but for the first chunk, counts as 0."""
+
+    def fade(self, s, x, t):
+        gk = torch.where(torch.isinf(x.gk[t]), 0, x.gk[t]) if t % 64 == 0 and t else x.gk[t]
+        return self.decay(gk).unsqueeze(-1) * s * self.decay(x.gv[t]).unsqueeze(-2)
+
+
 class RaggedTailDecayedOnceMore(Chunks):
     def last(self, s, x, t):
         size = self.call.get("chunk_size") or 64
@@ -437,6 +446,7 @@ PLANTED = {
         (GatesInHalfPrecision, ALL),
         (DecaysInHalfPrecision, ALL),
         (StateInHalfPrecision, ALL),
+        (ResetLostEvery64, ALL),
         (InfinityTimesZero, ALL),
         (ClampedAtFive, ALL),
         (ClampedAtTwenty, (RETENTION, GATED, DELTA)),
@@ -548,6 +558,13 @@ class ShortCarry(Chunks):
         return s.to(self.call["v"].dtype).to(s.dtype)
 
 
+class ShortEvery64(Loop):
+    """The state in 16 bits every 64 tokens, for 16-bit inputs alone."""
+
+    def fade(self, s, x, t):
+        return super().fade(s.to(self.call["v"].dtype).to(s.dtype) if t % 64 == 0 and t else s, x, t)
+
+
 class ShortStart(ShortOperands):
     def start(self, n, x):
         return self.operand(super().start(n, x))
@@ -564,7 +581,7 @@ def test_a_form_on_short_operands_is_right_if_its_sums_are_not_short(law, name):
 
 
 @pytest.mark.parametrize("name", [RETENTION, GATED, CHANNELS])
-@pytest.mark.parametrize("fault", [ShortCarry, ShortStart])
+@pytest.mark.parametrize("fault", [ShortCarry, ShortEvery64, ShortStart])
 def test_a_form_whose_state_is_short_is_caught_beside_a_start_that_is_not(fault, name):
     result = checked("state-equals-oracle", name, Form(fault.__name__, form(fault, name)), dtypes=SHORT, scales=("small",))
     assert result.verdict == "violated", result
@@ -593,6 +610,14 @@ def test_a_form_without_an_optional_argument_is_held_to_the_rest(name, argument)
     assert result.verdict == "holds", result
     wrong = checked("form-equals-oracle", name, Form("ReadsTheOldState", form(ReadsTheOldState, name, without=(argument,))))
     assert wrong.verdict == "violated", wrong
+
+
+@pytest.mark.parametrize("name", [GATED, CHANNELS, DELTA])
+def test_padding_beside_gates_that_are_strong_for_float16_holds(name):
+    sizes = (("b", 2), ("t", 5), ("h", 1), ("groups", 1), ("k", 2), ("v", 2), ("chunk", 4))
+    case = Case(name, sizes, 0, "float16", "large", ("gates-strong",))
+    found = list(LAWS["padding"].check(operator(name), Form("Loop", form(Loop, name)), case))
+    assert found and max(c.worst for c in found) <= 1
 
 
 @pytest.mark.parametrize("name", ALL)
