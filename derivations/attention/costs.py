@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import cost
 from ..claim import Claim, Source, variant
+from ..kernel.base import Like
 from ..kernel.formulas import And, Equation, Statement
 from ..kernel.scripts import Direct, Each, Hypothesis, Induction, Lemma, Using
 from ..kernel.terms import Ind, Sum, Term, le, named
@@ -25,13 +26,13 @@ def over_all(kind: str, x: Term, times: int, closed: Term) -> Equation:
     return Equation(times * Sum(count(kind, x), t, 1, T), closed)
 
 
-def cached(products: Term) -> tuple[Equation, Equation]:
+def cached(products: Like) -> tuple[Equation, Equation]:
     """Decoding T tokens from the cache."""
     pairs = steps * (steps + 1)
     return over_all(cost.EXPONENTIALS, CACHED, 2, pairs), over_all(cost.MULTIPLICATIONS, CACHED, 2, pairs * products)
 
 
-def rerun(exponentials: Term, values: Term) -> tuple[Equation, Equation]:
+def rerun(exponentials: Like, values: Like) -> tuple[Equation, Equation]:
     """A whole masked pass over the tokens up to t, at every step t."""
     scores = steps * (steps + 1) * (steps + 2) * width
     whole = masked(t)
@@ -43,7 +44,7 @@ BY_STEPS = Induction(T, Direct(note="no token"), Direct((Using(Hypothesis()),), 
 # One masked pass ------------------------------------------------------------------------------------------
 
 
-def one_pass(exponentials: Term, scores: Term = steps * (steps + 1)) -> tuple[Equation, Equation]:
+def one_pass(exponentials: Like, scores: Like = steps * (steps + 1)) -> tuple[Equation, Equation]:
     """The masked pass over all T tokens."""
     multiplied = Equation(2 * count(cost.MULTIPLICATIONS, masked(T)), 2 * steps**2 * height + scores * width)
     return Equation(count(cost.EXPONENTIALS, masked(T)), exponentials), multiplied

@@ -48,7 +48,7 @@ def jacobian(of: Term, least: Term, factor: int = 2) -> Formula:
 
 
 row = weight(i) * (u[i] - mean)
-span = Num(1) + Ind(T - 1) * Exp(2 * R)
+span = Num(1) + Ind(T - 1) * Exp(Num(2) * R)
 gradient = Statement(jacobian(row, span), le(1, i) & le(i, T) & le(1, m) & le(m, T), (in_range,))
 rest = without(m, weight(j))
 

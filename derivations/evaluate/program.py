@@ -284,7 +284,7 @@ def _partial(x: Any, scope: Scope) -> Callable[[Frame, range], list[Value]]:
     captured, alone = _captured(k.free(x.args[0]) - {x.args[1]}, scope)
     if not alone or (x.args[2].free_symbols | x.args[3].free_symbols) <= set(captured):
         return lambda f, order: []
-    key = _key(_name(type(x), *x.args[:2], *x.args[4:]), captured)
+    key = _key(_name(x.func, *x.args[:2], *x.args[4:]), captured)
     return lambda f, order: f.kept.setdefault((key(f), order[0], order.step), []) if order else []
 
 

@@ -43,7 +43,7 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
                 yield state_after("final state while a gradient is recorded", state, truth, operator.length(x))
         names = [n for n in found if (by_state if n == STATE else by_inputs)]
         for number, name in enumerate(names):
-            direction = case.rng(202, number).standard_normal(found[name].shape)
+            direction = np.asarray(case.rng(202, number).standard_normal(found[name].shape))
             toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
             push = None if x.state is None else direction if name == STATE else np.zeros_like(x.state)
             yield _slope(f"gradient by {name}", operator, [(x, toward, push, weights, final)], found[name], direction)
