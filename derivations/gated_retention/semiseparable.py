@@ -7,12 +7,11 @@ for one head: B_t and C_t have the size N of the state, x_t and y_t are the head
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ..claim import Claim, NearMiss, Source, variant
-from ..kernel.formulas import And, Equation, ForAll, Formula, Statement
-from ..kernel.scripts import Direct, Each, ForEach, Hypothesis, Induction, Part
+from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
+from ..kernel.scripts import Direct, Each, ForEach, Given, Hypothesis, Induction, Part
 from ..kernel.terms import (
     Entry,
     Family,
@@ -26,34 +25,30 @@ from ..kernel.terms import (
     indicator,
     indices,
     le,
-    matrix,
     recurrence,
     scalars,
     vectors,
 )
-from .operator import DAO
+from .operator import DAO, DECLARATION, H0, H, d_v, gamma, k, q, t, v
 
-N, P, T = indices("N P T")
-t, r, i, j, l, s, n, m = indices("t r i j l s n m")
+T, M = indices("T M")
+r, i, j, l, s, n, m = indices("r i j l s n m")
 a, delta = scalars("a"), scalars("Delta")
-B, C, x = vectors("B", N), vectors("C", N), vectors("x", P)
-h0 = matrix("h0", N, P)
+x = vectors("x", d_v)
 
-h = recurrence("h", h0, lambda t, h: a[t] * h + delta[t] * B[t] * x[t].T)
-
-
-def value(at: Index) -> Term:
-    """What is written: the input times its step."""
-    return delta[at] * x[at]
+# Gated retention's own H, with Mamba-2's names for what enters it: a = γ, B = k, C = q, and h is N x P = d_k x d_v.
+h = recurrence("h", H0.T, lambda t, h: gamma[t] * h + delta[t] * k[t] * x[t].T)
+held_input = Assumption(
+    "values Δx", ForAll(Equation(v[s], delta[s] * x[s]), s, 1, M), solve={v[s]: delta[s] * x[s]}
+)
 
 
-def retention(keys: Family, queries: Family, values: Callable[[Index], Term] = value) -> Formula:
+def retention(queries: Family, state: Term = H[t].T) -> Formula:
     """The state is that of gated retention, transposed; and so is the output."""
-    H = recurrence("H", h0.T, lambda t, H: a[t] * H + values(t) * keys[t].T)
-    return And(Equation(h[t], H[t].T), Equation(h[t].T * C[t], H[t] * queries[t]))
+    return And(Equation(h[t], state), Equation(h[t].T * q[t], H[t] * queries[t]))
 
 
-dual = Statement(retention(B, C), le(0, t))
+dual = Statement(retention(q), le(0, t) & le(t, M), (held_input,))
 
 SSD = Claim(
     id="gated-retention/ssd",
@@ -62,13 +57,19 @@ SSD = Claim(
     sources=(Source(DAO, "state space duality: A_t a number times the identity", "one head; Δ as in the discretisation B̄ = ΔB"),),
     proof=Each(
         (
-            Induction(t, Direct(note="the same start"), Direct((Hypothesis(),), "the same update, transposed")),
+            Induction(
+                t,
+                Direct(note="the same start"),
+                Direct((Hypothesis(), Given("values Δx", {s: t + 1})), "the same update, transposed"),
+            ),
             Direct((Part(1),), "the same read-out"),
         )
     ),
+    operator=DECLARATION,
     near_misses=(
-        variant(dual, "keys and queries exchanged", retention(C, B)),
-        variant(dual, "the step is left out", retention(B, C, lambda at: x[at])),
+        variant(dual, "the step is left out", drop="values Δx"),
+        variant(dual, "keys for queries", retention(k)),
+        variant(dual, "the state one token late", retention(q, H[t - 1].T)),
     ),
 )
 

@@ -62,7 +62,7 @@ def read(inputs: Term, cell: Term) -> Term:
 
 
 cell = recurrence("c", c0, lambda t, c: sigmoid(lstm("f", t)) * c + sigmoid(lstm("i", t)) * tanh(lstm("g", t)))
-H = recurrence("H", c0, lambda t, H: reflect(x[t], H) + take_in(x[t]))
+H = recurrence("S", c0, lambda t, H: reflect(x[t], H) + take_in(x[t]))
 
 y, z = vector("y", d_in), vector("z", d_in)
 p, q = scalar("p"), scalar("q")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..attention.costs import BY_PASSES, BY_STEPS, one_pass, rerun, squares, steps
-from ..attention.operators import MASKED, NOTE, VASWANI, T
+from ..attention.operators import NOTE, VASWANI, T
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Statement
 from ..kernel.scripts import Direct, Each
@@ -20,7 +20,6 @@ TRAINING_COST = Claim(
         Source(VASWANI, "section 4, table 1: complexity per layer"),
     ),
     proof=Each((Direct(note="a square of weights"), BY_STEPS, BY_STEPS, BY_PASSES)),
-    operator=MASKED,
     near_misses=(
         variant(training, "a pass linear in T", And(*one_pass(steps), *rerun(squares, squares))),
         variant(training, "T prefixes for the price of one", And(*one_pass(steps**2), *rerun(6 * steps**2, squares))),

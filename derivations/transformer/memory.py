@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ..attention.operators import FULL, NOTE, VASWANI, T, j, k, normaliser, q, read, t, v
+from ..attention.operators import NOTE, VASWANI, T, j, k, normaliser, q, read, t, v
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Statement
 from ..kernel.scripts import Direct, Each
-from ..kernel.terms import Exp, Num, Sum, Term, le
+from ..kernel.terms import Exp, Num, Sum, Term, equal, indices, le
 
+(n,) = indices("n")
 Z = normaliser(t, T)
 
 
@@ -18,11 +19,11 @@ def moved(total: Term, first: int = 1) -> Equation:
 
 
 def alone(value: Term) -> Equation:
-    """What query t reads from a memory of one row."""
-    return Equation(read(t, 1), value)
+    """What query t reads from a memory of n = 1 row."""
+    return Equation(read(t, n), value)
 
 
-memory = Statement(And(moved(Z), alone(v[1])), le(1, T))
+memory = Statement(And(moved(Z), alone(v[1])), le(1, T) & equal(n, 1))
 
 ENCODER_OUTPUT = Claim(
     id="transformer/encoder-output",
@@ -35,7 +36,6 @@ ENCODER_OUTPUT = Claim(
         Source(VASWANI, "section 3.1: an encoder maps x_1..x_n to z_1..z_n"),
     ),
     proof=Each((Direct(note="the weights add up to 1"), Direct(note="the softmax of one number is 1"))),
-    operator=FULL,
     near_misses=(
         variant(memory, "the other rows are not normalised", And(moved(Num(1)), alone(v[1]))),
         variant(memory, "one row is read by its weight before the softmax", And(moved(Z), alone(Exp(q[t].T * k[1]) * v[1]))),
