@@ -112,7 +112,7 @@ class Partial:
     lse: Term
     output: Term
 
-    def equals(self, other: Partial) -> tuple[Formula, Formula]:
+    def same_as(self, other: Partial) -> tuple[Formula, Formula]:
         """Whether both are the same; of the logarithms, by their exponentials."""
         return Equation(Exp(self.lse), Exp(other.lse)), Equation(self.output, other.output)
 
@@ -137,7 +137,7 @@ def merging(by: Merge = merge) -> And:
     """Associative, commutative, and right for two parts of the tokens."""
     together = by(of_tokens(1, s), of_tokens(s + 1, t))
     whole = Partial(of_tokens(1, t).lse, FULL.output.subs({FULL.t: i, T: t}))
-    return And(*by(by(A, B), C).equals(by(A, by(B, C))), *by(A, B).equals(by(B, A)), *together.equals(whole))
+    return And(*by(by(A, B), C).same_as(by(A, by(B, C))), *by(A, B).same_as(by(B, A)), *together.same_as(whole))
 
 
 def mean(a: Partial, b: Partial) -> Partial:
