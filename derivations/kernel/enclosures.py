@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from math import isqrt
 from typing import Any, TypeAlias
 
@@ -53,7 +53,13 @@ def is_exact(x: Real) -> bool:
 
 def interval(x: Real) -> Any:
     """An interval around a real number."""
-    return iv.mpf(x.numerator) / iv.mpf(x.denominator) if is_exact(x) else x
+    return _rounded(x, iv.prec) if is_exact(x) else x
+
+
+@lru_cache(maxsize=1 << 12)
+def _rounded(x: Fraction, bits: int) -> Any:
+    """The interval around a rational number at a precision, which is the current one."""
+    return iv.mpf(x.numerator) / iv.mpf(x.denominator)
 
 
 def ends(x: Real) -> tuple[Fraction, Fraction]:

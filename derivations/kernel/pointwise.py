@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import count
 from typing import Any, cast
 
@@ -76,8 +76,8 @@ class Point:
             case Symbol():
                 if e in self.index:
                     return Fraction(self.index[e])
-                if str(e) in self.table.sizes:
-                    return Fraction(self.table.sizes[str(e)])
+                if e.name in self.table.sizes:
+                    return Fraction(self.table.sizes[e.name])
                 raise NoValue(f"the index {e} has no value")
             case tm.Cut():
                 return Fraction(self.cut(e))
@@ -118,11 +118,24 @@ class Point:
         used = frozenset().union(*map(tm.free, parts))
         if used & self.bound.keys():
             return make()
-        symbols = sorted((s for s in used if isinstance(s, Symbol)), key=str)
-        key = (x, tuple(self.index.get(s, self.table.sizes.get(str(s))) for s in symbols))
+        key = (x, tuple([self.index.get(s, self.table.sizes.get(s.name)) for s in _symbols(used)]))
         if key not in self.table.known:
             self.table.known[key] = make()
         return self.table.known[key]
+
+    def once(self, f: Callable[[Matrix], Matrix], a: Matrix) -> Matrix:
+        """A function at a matrix, computed once for equal matrices of exact numbers."""
+        if not all(n.exact for e in a.entries for n in numbers(e)):
+            return f(a)
+        if (f, a) not in self.table.known:
+            self.table.known[f, a] = f(a)
+        return cast(Matrix, self.table.known[f, a])
+
+
+@lru_cache(maxsize=1 << 12)
+def _symbols(used: frozenset[Basic]) -> list[Symbol]:
+    """The index symbols among what is free, in order."""
+    return sorted((s for s in used if isinstance(s, Symbol)), key=str)
 
 
 def value(x: tm.Term, p: Point) -> Matrix:
@@ -181,7 +194,7 @@ def _matched(pattern: tm.Var, key: Key, p: Point) -> dict[Basic, int] | None:
         return None
     own: dict[Basic, int] = {}
     for e, n in zip(pattern.indices, key[1], strict=True):
-        if isinstance(e, Symbol) and str(e) not in p.table.sizes:
+        if isinstance(e, Symbol) and e.name not in p.table.sizes:
             own.setdefault(e, n)
     inner = Point(p.table, own)
     return own if all(inner.integer(e) == n for e, n in zip(pattern.indices, key[1], strict=True)) else None
@@ -222,7 +235,7 @@ def _exponent(x: tm.Term, p: Point) -> Matrix | None:
 
 def _exp(x: tm.Exp, p: Point) -> Matrix:
     found = _exponent(cast(tm.Term, x.args[0]), p)
-    return single(ZERO) if found is None else exponential(found)
+    return single(ZERO) if found is None else p.once(exponential, found)
 
 
 def _branch(x: tm.Where, p: Point) -> tm.Term:

@@ -120,13 +120,13 @@ as_written = Statement(Less(Fraction(1, 10**6), lost), le(d_k + 1, t), (unit,))
 
 
 def on_the_circle(n: int) -> tuple[Fraction, Fraction]:
-    """The n-th of 32 rational points: 8 in each quarter of the unit circle."""
-    slope = Fraction(n % 8, 8)
+    """The n-th of 64 rational points: 16 in each quarter of the unit circle."""
+    slope = Fraction(n % 16, 16)
     x, y = (1 - slope**2) / (1 + slope**2), 2 * slope / (1 + slope**2)
-    return ((x, y), (-y, x), (-x, -y), (y, -x))[n // 8]
+    return ((x, y), (-y, x), (-x, -y), (y, -x))[n // 16]
 
 
-CIRCLE = {("k", (n + 1,)): on_the_circle(n) for n in range(32)}
+CIRCLE = {("k", (n + 1,)): on_the_circle(n) for n in range(64)}
 FAR_APART = {("k", (1,)): 1, ("k", (2,)): -1, "t": 2, "d_k": 1, "i": 1, x: 1, R: 1, delta: 2}
 
 CAPACITY = Claim(
@@ -134,7 +134,7 @@ CAPACITY = Claim(
     title="softmax attention is not limited by d_k: the range of the logits bounds its weights, the margin of the keys its errors",
     statement=nearest,
     as_written=as_written,
-    as_written_at={**CIRCLE, beta: 2500, "t": 32, "d_k": 2},
+    as_written_at={**CIRCLE, beta: 12000, "t": 64, "d_k": 2},
     expected="refuted",
     sources=(
         Source(NOTE, "section 1.3.3: at most d keys can be designed", "said of linear attention; here of softmax too"),
