@@ -1,6 +1,6 @@
 """Softmax attention: its matrix and row forms, prefixes, appended tokens, old weights, and the cache of keys and values."""
 
-from . import absorption, costs, forms, gradient, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
+from . import absorption, costs, forms, gradient, groups, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
 from .operators import DECLARATIONS
 
 CLAIMS = (
@@ -11,6 +11,7 @@ CLAIMS = (
     *kv_cache.CLAIMS,
     *running.CLAIMS,
     *heads.CLAIMS,
+    *groups.CLAIMS,
     *positions.CLAIMS,
     *window.CLAIMS,
     *sink.CLAIMS,
