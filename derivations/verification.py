@@ -10,7 +10,7 @@ from time import perf_counter
 import sympy
 
 from .claim import Claim, ClaimResult, Evidence, NearMiss, NearMissResult
-from .evaluate import Certificate, Counterexample, certify, recheck, refute
+from .evaluate import Certificate, Counterexample, EvaluationError, certify, recheck, refute
 from .kernel.assumed import ASSUMED
 from .kernel.counterexample import refuted_by
 from .kernel.formulas import Statement
@@ -147,8 +147,10 @@ def _counterexample(n: NearMiss, seed: int) -> NearMissResult:
     """Find a point where a false statement fails, and have the kernel look at the same point."""
     try:
         found = refute(n.statement, seed=seed, at=n.at)
-    except (ValueError, TypeError, ArithmeticError) as e:
-        return NearMissResult(n.name, False, "", (), str(e))
+    except KeyError as e:
+        return NearMissResult(n.name, False, "", (), f"it fixes {e}, which is not in the statement")
+    except (EvaluationError, ValueError, TypeError, ArithmeticError) as e:
+        return NearMissResult(n.name, False, "", (), f"the search for a counterexample failed: {e}")
     if found is None:
         return NearMissResult(n.name, False, "", (), "the search found no counterexample")
     if not recheck(n.statement, found):

@@ -12,7 +12,7 @@ from isoform.derivations.kernel.formulas import And, Assumption, Equation, ForAl
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.prove import is_trivial
 from isoform.derivations.kernel.scripts import Both, Direct, Given, Script, Using
-from isoform.derivations.kernel.terms import Eye, Num, Sum, Zero, indices, le, lt, matrix, scalars, vectors
+from isoform.derivations.kernel.terms import Expect, Eye, Num, Sum, Zero, indices, le, lt, matrix, scalars, vectors
 from isoform.derivations.verification import prove_claim, verify_claim
 
 d, t, j = indices("d t j")
@@ -51,6 +51,28 @@ def test_near_misses_are_different_and_about_the_claim(spoilt: Claim, why: str) 
     found = verify_claim(spoilt)
     assert not found.holds
     assert why in found.reason
+
+
+unreadable = Statement(Equation(X, Expect(a[1], "a") * Y))
+
+
+@pytest.mark.parametrize(
+    ("miss", "why"),
+    [
+        (NearMiss("not evaluated", unreadable), "the search for a counterexample failed: an expectation is not evaluated"),
+        (replace(one, name="another size", at={"T": 2}), "it fixes 'T', which is not in the statement"),
+    ],
+)
+def test_a_search_that_fails_is_a_near_miss_not_rejected(miss: NearMiss, why: str) -> None:
+    found = verify_claim(claim(distributes, one, two, miss))
+    assert not found.holds
+    assert found.reason == f"near miss not rejected: {miss.name}: {why}"
+
+
+def test_a_statement_as_written_that_cannot_be_evaluated_leaves_the_claim_unknown() -> None:
+    found = verify_claim(claim(distributes, one, two, expected="refuted", written=unreadable))
+    assert found.verdict == "unknown"
+    assert found.reason.endswith("the search for a counterexample failed: an expectation is not evaluated")
 
 
 def test_a_near_miss_that_drops_an_assumption_changes_nothing_else() -> None:
