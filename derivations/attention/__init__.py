@@ -1,6 +1,22 @@
 """Softmax attention: its matrix and row forms, prefixes, appended tokens, old weights, and the cache of keys and values."""
 
-from . import absorption, costs, forms, gradient, groups, heads, kv_cache, positions, prefix, reweights, running, sink, updates, window
+from . import (
+    absorption,
+    costs,
+    forms,
+    gradient,
+    groups,
+    heads,
+    kv_cache,
+    positions,
+    prefix,
+    reweights,
+    room,
+    running,
+    sink,
+    updates,
+    window,
+)
 from .operators import DECLARATIONS
 
 CLAIMS = (
@@ -18,6 +34,7 @@ CLAIMS = (
     *absorption.CLAIMS,
     *gradient.CLAIMS,
     *costs.CLAIMS,
+    *room.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATIONS"]

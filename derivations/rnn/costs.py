@@ -11,10 +11,11 @@ from dataclasses import replace
 from .. import cost
 from ..attention import kv_cache
 from ..attention.operators import q as queries
+from ..attention.room import caches, keeps
 from ..claim import Claim, NearMiss, Source, variant
 from ..kernel.formulas import And, Equation, Statement
 from ..kernel.scripts import Direct, Each, Hypothesis, Induction, Using
-from ..kernel.terms import Ind, Index, Num, Stack, Sum, Term, Where, Zero, index, le, matrices, matrix, named, recurrence
+from ..kernel.terms import Ind, Index, Num, Sum, Term, Where, Zero, index, le, matrices, matrix, named, recurrence
 from ..linear_attention import DECLARATION as LINEAR_ATTENTION
 from .recurrence import DECLARATION, H0, NOTE, N, d_k, d_v, j, n, nest, t
 
@@ -23,8 +24,6 @@ T, m = index("T"), index("m")
 # What a step costs --------------------------------------------------------------------------------
 
 ATTENDED = kv_cache.attend(queries[t], t, t)
-# a cache is the stack of its slots
-CACHES = tuple(Stack(slot(j)[t].T, j, 1, t) for slot in (kv_cache.key, kv_cache.value))
 STEP, LINEAR_STEP = cost.step(DECLARATION), cost.step(LINEAR_ATTENTION)
 width, height = Ind(d_k), Ind(d_v)
 twice = Num(2) * height * width
@@ -42,11 +41,6 @@ def calls(function: str) -> Equation:
     return Equation(Sum(named(f"calls of {function}", each), t, 1, T), Ind(T))
 
 
-def keeps(*kept: Term, numbers: Term) -> Equation:
-    """How many numbers there are in the terms."""
-    return Equation(named("numbers", cost.numbers(*kept), *kept), numbers)
-
-
 each_token = Ind(t) * (width + height)
 
 
@@ -59,7 +53,7 @@ def linear_step(additions: Term) -> tuple[Equation, ...]:
 def cached_step(additions: Term, multiplications: Term = each_token, numbers: Term = each_token) -> tuple[Equation, ...]:
     """A step of attention from a cache, in operations and numbers kept."""
     operations = takes((ATTENDED,), additions=additions, multiplications=multiplications, exponentials=Ind(t), divisions=height)
-    return (*operations, keeps(*CACHES, numbers=numbers))
+    return (*operations, keeps(*caches(t), numbers=numbers))
 
 
 any_step = (*map(calls, ("f_A", "f_B", "f_C")), *takes(STEP, additions=height * width))
