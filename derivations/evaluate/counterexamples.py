@@ -32,6 +32,7 @@ POOLS: tuple[Pool, ...] = (
 )
 SHRINKS = 200
 BALL_SHARE = 8
+ROUGH = Balls(64)  # where points are looked for first; a point that is found is one in full precision
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,15 @@ def refute(statement: fm.Statement, *, seed: int = 0, tries: int = 2000, at: Map
     statement = fm.plain(statement)
     system = exact_fit(statement)
     tries = tries // BALL_SHARE if isinstance(system, Balls) else tries
-    search = _Search(statement, system, _Fixed.of(statement, at or {}))
-    for n in range(tries):
-        e = search.point(Random(f"{seed}:{n}"), n, tries)
-        found = None if e is None else _attempt(statement, e)
-        if e is not None and found is not None:
-            return search.shrunk(found)
+    fixed = _Fixed.of(statement, at or {})
+    for coarse in (ROUGH, system) if isinstance(system, Balls) else (system,):
+        search = _Search(statement, coarse, fixed)
+        for n in range(tries):
+            e = search.point(Random(f"{seed}:{n}"), n, tries)
+            found = None if e is None else _attempt(statement, e)
+            sure = None if found is None else _attempt(statement, again(statement, search.shrunk(found), system, fixed.rules))
+            if sure is not None:
+                return sure
     return None
 
 

@@ -14,8 +14,8 @@ from sympy import Basic, Symbol
 from ..kernel import terms as k
 from .degrees import Degrees
 from .errors import Undefined
-from .frame import Frame, index_code
-from .program import evaluate
+from .frame import TOP, Frame, index_code
+from .program import compiled
 from .systems import MERSENNE, Number, Numbers, Real, System, Value
 
 Key = tuple[str, tuple[int, ...]]
@@ -163,7 +163,7 @@ class Environment:
         self._solving.append(key)
         frame = Frame(self.system, self, {**self.index, **match.wildcards}, self._solved)
         try:
-            return evaluate(match.term, frame)
+            return compiled(match.term, TOP)(frame)
         finally:
             self._solving.pop()
             self.steps += frame.steps

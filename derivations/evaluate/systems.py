@@ -142,7 +142,7 @@ class System(ABC):
         return self.build(n, n, [entries[i] if i == j else zero for i in range(n) for j in range(n)])
 
     def reshape(self, a: Value, rows: int, cols: int) -> Value:
-        return self.build(rows, cols, [x for r in self.table(a) for x in r])
+        return a if self.shape(a) == (rows, cols) else self.build(rows, cols, [x for r in self.table(a) for x in r])
 
     def less(self, a: Value, b: Value, strict: bool) -> Truth:
         raise UnsupportedTerm(f"{self.name} is not ordered")

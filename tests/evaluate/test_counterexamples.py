@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from isoform.derivations.evaluate import UnsupportedTerm, recheck, refute
+from isoform.derivations.evaluate.balls import Balls
 from isoform.derivations.kernel.formulas import (
     And,
     Assumption,
@@ -214,3 +215,10 @@ def test_a_power_off_by_one() -> None:
 
 def test_values_that_do_not_fit_are_no_counterexample() -> None:
     assert refute(FALSE["commuting"], at={n: 3, A: [[0, 5], [0, 0]]}, tries=20) is None
+
+
+@pytest.mark.parametrize("gap", [Fraction(1), Fraction(1, 2**80)])
+def test_balls_are_of_full_precision_however_roughly_the_point_was_found(gap: Fraction) -> None:
+    found = refute(Statement(Equation(Exp(x), Exp(x) + gap)))
+    assert found is not None
+    assert found.system == Balls().name
