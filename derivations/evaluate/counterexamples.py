@@ -130,7 +130,7 @@ def refute(statement: fm.Statement, *, seed: int = 0, tries: int = 2000, at: Map
         for n in range(tries):
             e = search.point(Random(f"{seed}:{n}"), n, tries)
             found = None if e is None else _attempt(statement, e)
-            sure = None if found is None else _attempt(statement, again(statement, search.shrunk(found), system, fixed.rules))
+            sure = None if found is None else _attempt(statement, search.again(search.shrunk(found), system))
             if sure is not None:
                 return sure
     return None
@@ -210,7 +210,7 @@ class _Search:
                 if budget == 0 or self.fixed.holds(key):
                     continue
                 budget -= 1
-                smaller = _attempt(self.statement, self._again(_replaced(found, key, entry, simple)))
+                smaller = _attempt(self.statement, self.again(_replaced(found, key, entry, simple)))
                 found = smaller or found
         return found
 
@@ -218,17 +218,18 @@ class _Search:
         """Without the last cut on record, if the point does not ask for it."""
         last = str(family[len(_recorded(family, dict(c.sizes)))])
         shorter = replace(c, sizes=tuple(x for x in c.sizes if x[0] != last))
-        return _attempt(self.statement, self._again(shorter)) if shorter != c and self._inside(shorter) else None
+        return _attempt(self.statement, self.again(shorter)) if shorter != c and self._inside(shorter) else None
 
     def _inside(self, c: Counterexample) -> bool:
         """Whether the conditions on the indices hold, and ask for no cut that is not on record."""
         try:
-            return holds(self.statement.where, self._again(c).index)
+            return holds(self.statement.where, self.again(c).index)
         except EvaluationError:
             return False
 
-    def _again(self, c: Counterexample) -> Environment:
-        return again(self.statement, c, self.system, self.fixed.rules)
+    def again(self, c: Counterexample, system: System | None = None) -> Environment:
+        """The recorded point, in the search's number system or another."""
+        return again(self.statement, self.shape, c, system or self.system, self.fixed.rules)
 
 
 def _entries(c: Counterexample, simple: int) -> Iterator[tuple[Key, tuple[int, int]]]:
@@ -248,9 +249,11 @@ def _replaced(c: Counterexample, key: Key, entry: tuple[int, int], x: int) -> Co
     return replace(c, values=tuple((name, put(m) if name == key else m) for name, m in c.values))
 
 
-def again(statement: fm.Statement, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None) -> Environment:
+def again(
+    statement: fm.Statement, shape: Shape, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None
+) -> Environment:
     """An environment with the recorded values and no others. KeyError if a size is missing."""
-    shape, sizes = shape_of(statement), dict(c.sizes)
+    sizes = dict(c.sizes)
     index: dict[Any, int] = {s: sizes[str(s)] for s in (*shape.sizes, *shape.indices)}
     for family in shape.cuts:
         index |= _recorded(family, sizes)
@@ -268,7 +271,7 @@ def recheck(statement: fm.Statement, c: Counterexample) -> bool:
     """Whether the recorded values, evaluated again, satisfy the assumptions and break the conclusion."""
     statement = fm.plain(statement)
     try:
-        e = again(statement, c, exact_fit(statement))
+        e = again(statement, shape_of(statement), c, exact_fit(statement))
         for family in statement.cuts:
             ends = [0, *_recorded(family, dict(c.sizes)).values()]
             if ends != sorted(ends):
