@@ -2,6 +2,7 @@
 
 from . import (
     absorption,
+    appending,
     costs,
     forms,
     gradient,
@@ -35,6 +36,7 @@ CLAIMS = (
     *gradient.CLAIMS,
     *costs.CLAIMS,
     *room.CLAIMS,
+    *appending.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATIONS"]
