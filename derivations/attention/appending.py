@@ -43,9 +43,8 @@ def products(*computed: Term) -> Term:
 
 NEW_ROW = named("New", products(kv_cache.attend(q[T], T, T)), T)
 WHOLE = named("Whole", products(full(T)), T)
-FIRST = named(
-    "First", Sum(products(*UPDATE), i, 1, T - 1) + NEW_ROW, T
-)  # one layer of full attention: old rows are moved, the new one is computed
+# one layer of full attention: old rows are moved, the new one is computed
+FIRST = named("First", Sum(products(*UPDATE), i, 1, T - 1) + NEW_ROW, T)
 masked_stack = Ind(L) * NEW_ROW
 full_stack = FIRST + Ind(L - 1) * WHOLE
 
