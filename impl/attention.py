@@ -9,26 +9,27 @@ Symbols: b batch, t queries, s keys, h query heads, hkv key and value heads (h i
 All functions take float64, float32, bfloat16 or float16; 16-bit inputs are computed in float32 and ``o`` has the dtype
 of ``v``. ``scale`` None is d^-0.5. ``mask`` is boolean, True meaning visible, (b, s) for all rows or (b, t, s).
 What a row may not see cannot change it or any gradient, NaN and infinity included; a row that sees a NaN or an infinity
-is NaN, in that feature alone where it sits in ``v``.
+is NaN, in that feature alone where it sits in ``v``. With a cache the s keys are those of all its tokens and the new ones.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 
-from ._common import accumulator, check, check_groups, check_positive, spread
+from ._cache import KVCache, RingCache, append, latest, push, window
+from ._cache import crop as _crop
+from ._common import _seen_finite, accumulator, check, check_groups, check_positive
+from ._rotation import Positions, angles, turn
+from ._softmax import Kernel, Sight, attend, blocks, fused
 
+__all__ = ["FORMS", "STEPS", "KVCache", "RingCache", "blockwise", "crop", "extend", "full", "masked", "rotate", "step"]
 
-class KVCache(NamedTuple):
-    """The keys and values of the tokens so far. Functions return a new one and leave the old one as it was."""
-
-    k: Float[Tensor, "b s hkv d"]
-    v: Float[Tensor, "b s hkv v"]
+Cache = TypeVar("Cache", KVCache, RingCache)
 
 
 def full(
@@ -38,7 +39,7 @@ def full(
     scale: float | None = None,
     mask: Bool[Tensor, "b s"] | Bool[Tensor, "b t s"] | None = None,
 ) -> Float[Tensor, "b t h v"]:
-    """Every row sees every key that the mask shows; there is no causal frontier.
+    """Every row sees every key that the mask shows; there is no causal frontier. Cross-attention is this with k, v of a memory.
 
     Raises
     ------
@@ -49,7 +50,7 @@ def full(
 
     """
     _check("attention.full", q, k, v, mask)
-    return _attend(q, k, v, scale, mask, None, None)
+    return attend(fused, q, k, v, scale, Sight(q.shape[1], k.shape[1], False, None, mask))
 
 
 def masked(
@@ -64,6 +65,7 @@ def masked(
 
     With ``window_size`` (an integer >= 1) only the latest so many of them, the frontier included (Beltagy et al. 2020,
     arXiv:2004.05150). With fewer keys than queries the first t - s rows see nothing and are 0.
+    Without window and mask, and with t = s, memory is linear in t; else a table of (t, s) booleans is written.
 
     Raises
     ------
@@ -73,24 +75,45 @@ def masked(
         Shapes or devices that do not fit together; ``window_size`` < 1.
 
     """
-    where = "attention.masked"
-    _check(where, q, k, v, mask)
-    if window_size is not None:
-        check_positive(where, "window_size", window_size)
-    position = torch.arange(q.shape[1], device=q.device) + (k.shape[1] - q.shape[1])
-    end = (position + 1).clamp(min=0)
-    start = None if window_size is None else (end - window_size).clamp(min=0)
-    return _attend(q, k, v, scale, mask, start, end)
+    return _causal("attention.masked", fused, q, k, v, scale, mask, window_size)
+
+
+def blockwise(
+    q: Float[Tensor, "b t h d"],
+    k: Float[Tensor, "b s hkv d"],
+    v: Float[Tensor, "b s hkv v"],
+    scale: float | None = None,
+    mask: Bool[Tensor, "b s"] | Bool[Tensor, "b t s"] | None = None,
+    window_size: int | None = None,
+    chunk_size: int = 256,
+) -> Float[Tensor, "b t h v"]:
+    """Causal attention as `masked`, by the online softmax over blocks of ``chunk_size`` (any integer >= 1) queries and keys.
+
+    Memory is linear in t and s, forward and backward, whatever the window and a mask (b, s); blocks outside the frontier
+    and the window are skipped, so a window costs O(t · (window_size + chunk_size)). Milakov and Gimelshein 2018
+    (arXiv:1805.02867); Dao 2023 (arXiv:2307.08691). A second derivative is refused with a RuntimeError.
+
+    Raises
+    ------
+    TypeError
+        An argument that is no tensor of an allowed dtype; a size that is no integer.
+    ValueError
+        Shapes or devices that do not fit together; ``window_size`` or ``chunk_size`` < 1.
+
+    """
+    check_positive("attention.blockwise", "chunk_size", chunk_size)
+    return _causal("attention.blockwise", blocks(chunk_size), q, k, v, scale, mask, window_size)
 
 
 def step(
     q: Float[Tensor, "b h d"],
     k: Float[Tensor, "b hkv d"],
     v: Float[Tensor, "b hkv v"],
-    cache: KVCache | None = None,
+    cache: Cache | None = None,
     scale: float | None = None,
-) -> tuple[Float[Tensor, "b h v"], KVCache]:
-    """One new token, which sees itself and the whole cache: (o, new cache).
+    mask: Bool[Tensor, "b s"] | None = None,
+) -> tuple[Float[Tensor, "b h v"], Cache]:
+    """One new token, which sees itself and the whole cache, or its window in a ring: (o, new cache).
 
     Raises
     ------
@@ -103,24 +126,27 @@ def step(
     where = "attention.step"
     sizes = check(where, {"q": (q, "b h d"), "k": (k, "b hkv d"), "v": (v, "b hkv v")} | _cache_shapes(cache))
     check_groups(where, "hkv", "h", sizes)
-    cache = _append(cache, k.unsqueeze(1), v.unsqueeze(1))
-    dtype = accumulator(q, cache.k, cache.v)
-    b, h, d = q.shape
-    hkv = sizes["hkv"]
-    scores = q.to(dtype).reshape(b, hkv, -1, d) @ cache.k.to(dtype).permute(0, 2, 3, 1)
-    weights = (scores * (d**-0.5 if scale is None else scale)).softmax(-1)
-    o = weights @ cache.v.to(dtype).transpose(1, 2)
-    return o.reshape(b, h, sizes["v"]).to(v.dtype), cache
+    if mask is not None:
+        o, new = _extend(where, q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1), cache, scale, mask)
+        return o.squeeze(1), new
+    k, v = k.unsqueeze(1), v.unsqueeze(1)
+    new: KVCache | RingCache
+    if isinstance(cache, RingCache):
+        new = push(cache, k, v)
+        return _row(q, *window(new), scale, False), new
+    new = append(cache, k, v)
+    return _row(q, new.k, new.v, scale, new.buffer is not None and new.buffer.finite), new
 
 
 def extend(
     q: Float[Tensor, "b t h d"],
     k: Float[Tensor, "b t hkv d"],
     v: Float[Tensor, "b t hkv v"],
-    cache: KVCache | None = None,
+    cache: Cache | None = None,
     scale: float | None = None,
-) -> tuple[Float[Tensor, "b t h v"], KVCache]:
-    """Several new tokens, causal among themselves, which see the whole cache: (o, new cache).
+    mask: Bool[Tensor, "b s"] | None = None,
+) -> tuple[Float[Tensor, "b t h v"], Cache]:
+    """Several new tokens, causal among themselves, which see the whole cache, or their windows in a ring: (o, new cache).
 
     Raises
     ------
@@ -133,91 +159,119 @@ def extend(
     where = "attention.extend"
     sizes = check(where, {"q": (q, "b t h d"), "k": (k, "b t hkv d"), "v": (v, "b t hkv v")} | _cache_shapes(cache))
     check_groups(where, "hkv", "h", sizes)
-    cache = _append(cache, k, v)
-    return masked(q, cache.k, cache.v, scale), cache
+    return _extend(where, q, k, v, cache, scale, mask)
 
 
-FORMS = {"attention": (masked,), "full-attention": (full,)}
+def crop(cache: Cache, count: int) -> Cache:
+    """The cache without its latest ``count`` tokens: rolled back, to go on with others.
+
+    Raises
+    ------
+    TypeError
+        A ``count`` that is no integer.
+    ValueError
+        A ``count`` below 0 or above the number of tokens; a ring that has overwritten what the next token would see.
+
+    """
+    return _crop("attention.crop", cache, count)
+
+
+def rotate(
+    x: Float[Tensor, "b t h d"], offset: Positions = 0, base: float = 10000.0, interleaved: bool = False
+) -> Float[Tensor, "b t h d"]:
+    """Rotary positions of queries or keys: pair i of the features is turned by position · base^(-2i/d).
+
+    Su et al. 2021 (RoFormer, arXiv:2104.09864), eq. 15. The pairs are the features i and i + d/2, as in most code;
+    ``interleaved`` ones are 2i and 2i + 1, as in the paper: the same up to an order of the features. Scores depend on
+    distances alone. ``offset`` is the position of the first token (of each batch entry, if a tensor (b): minus the padding
+    on the left, say), or the positions themselves (b, t). Angles are computed in float64.
+
+    Raises
+    ------
+    TypeError
+        No tensor of an allowed dtype; an ``offset`` that is neither an int nor a tensor of integers.
+    ValueError
+        Shapes or devices that do not fit together; an odd d.
+
+    """
+    where = "attention.rotate"
+    d = check(where, {"x": (x, "b t h d")})["d"]
+    if d % 2:
+        raise ValueError(f"{where}: x has d={d} features; pairs need an even number.")
+    theta = base ** (torch.arange(0, d, 2, dtype=torch.float64, device=x.device) / -max(d, 1))
+    return turn(x, angles(where, x, theta, offset), halves=not interleaved)
+
+
+FORMS = {"attention": (masked, blockwise), "full-attention": (full,)}
 STEPS = {"attention": step}
+
+
+def _causal(
+    where: str, kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, scale: float | None, mask: Tensor | None, window_size: int | None
+) -> Tensor:
+    _check(where, q, k, v, mask)
+    if window_size is not None:
+        check_positive(where, "window_size", window_size)
+    return attend(kernel, q, k, v, scale, Sight(q.shape[1], k.shape[1], True, window_size, mask))
+
+
+def _row(
+    q: Float[Tensor, "b h d"], k: Float[Tensor, "b s hkv d"], v: Float[Tensor, "b s hkv v"], scale: float | None, finite: bool
+) -> Float[Tensor, "b h v"]:
+    """One row that sees every key; the fused kernel does not say what is wrong with keys that are not known to be finite."""
+    dtype = accumulator(q, k, v)
+    b, h, d = q.shape
+    queries = q.reshape(b, k.shape[2], h // max(1, k.shape[2]), d)
+    keys, values = k.transpose(1, 2), v.transpose(1, 2)
+    if not q.dtype == k.dtype == v.dtype == dtype:
+        queries, keys, values = queries.to(dtype), keys.to(dtype), values.to(dtype)
+    if finite and _seen_finite(q):
+        return scaled_dot_product_attention(queries, keys, values, scale=scale).reshape(b, h, v.shape[3]).to(v.dtype)
+    scores = queries @ keys.mT
+    o = (scores * (d**-0.5 if scale is None else scale)).softmax(-1) @ values
+    bad = ~(scores.isfinite().all(-1, keepdim=True) & o.isfinite())
+    return (o + torch.zeros_like(o).masked_fill(bad, torch.nan)).reshape(b, h, v.shape[3]).to(v.dtype)
+
+
+def _extend(
+    where: str, q: Tensor, k: Tensor, v: Tensor, cache: Cache | None, scale: float | None, mask: Tensor | None
+) -> tuple[Tensor, Cache]:
+    keys, values, new = _enter(k, v, cache)
+    if mask is not None:
+        _check_mask(where, mask, q, {"s": new.length})
+        mask = mask[:, new.length - keys.shape[1] :]
+    window = cache.window if isinstance(cache, RingCache) else None
+    return attend(fused, q, keys, values, scale, Sight(q.shape[1], keys.shape[1], True, window, mask)), new
+
+
+def _enter(k: Tensor, v: Tensor, cache: Cache | None) -> tuple[Tensor, Tensor, Cache]:
+    """The keys and values that the new tokens see between them, and the cache with these tokens."""
+    if not isinstance(cache, RingCache):
+        new = append(cache, k, v)
+        return new.k, new.v, new
+    before = latest(cache, cache.window - 1)
+    new = push(cache, k, v)
+    return (k, v, new) if before is None else (torch.cat([before[0], k], 1), torch.cat([before[1], v], 1), new)
 
 
 def _check(where: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
     sizes = check(where, {"q": (q, "b t h d"), "k": (k, "b s hkv d"), "v": (v, "b s hkv v")})
     check_groups(where, "hkv", "h", sizes)
-    if mask is None:
-        return
+    if mask is not None:
+        _check_mask(where, mask, q, {"s": sizes["s"]}, {"t": sizes["t"], "s": sizes["s"]})
+
+
+def _check_mask(where: str, mask: Tensor, like: Tensor, *allowed: dict[str, int]) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(f"{where}: mask must be a bool tensor, True meaning visible, not {kind}.")
-    b, t, s = sizes["b"], sizes["t"], sizes["s"]
-    if tuple(mask.shape) not in ((b, s), (b, t, s)):
-        raise ValueError(f"{where}: mask has shape {tuple(mask.shape)}; it needs (b, s) = {(b, s)} or (b, t, s) = {(b, t, s)}.")
-    if mask.device != q.device:
-        raise ValueError(f"{where}: mask is on {mask.device}, the first argument on {q.device}; one device is allowed.")
+    b = like.shape[0]
+    if tuple(mask.shape) not in [(b, *sizes.values()) for sizes in allowed]:
+        need = " or ".join(f"({', '.join(['b', *sizes])}) = {(b, *sizes.values())}" for sizes in allowed)
+        raise ValueError(f"{where}: mask has shape {tuple(mask.shape)}; it needs {need}.")
+    if mask.device != like.device:
+        raise ValueError(f"{where}: mask is on {mask.device}, the first argument on {like.device}; one device is allowed.")
 
 
-def _cache_shapes(cache: KVCache | None) -> dict[str, tuple[Tensor, str]]:
-    return {} if cache is None else {"cache_k": (cache.k, "b s hkv d"), "cache_v": (cache.v, "b s hkv v")}
-
-
-def _append(cache: KVCache | None, k: Tensor, v: Tensor) -> KVCache:
-    """The cache with new tokens behind the old, in memory of its own: later writes to k and v do not reach it."""
-    if cache is None:
-        return KVCache(k.clone(), v.clone())
-    return KVCache(torch.cat([cache.k, k], 1), torch.cat([cache.v, v], 1))
-
-
-def _attend(
-    q: Float[Tensor, "b t h d"],
-    k: Float[Tensor, "b s hkv d"],
-    v: Float[Tensor, "b s hkv v"],
-    scale: float | None,
-    mask: Tensor | None,
-    start: Int[Tensor, " t"] | None,
-    end: Int[Tensor, " t"] | None,
-) -> Float[Tensor, "b t h v"]:
-    """Row i sees the keys start[i] <= j < end[i] that the mask shows; None is no limit."""
-    dtype = accumulator(q, k, v)
-    groups = q.shape[2] // k.shape[2] if k.shape[2] else 1
-    clean_q, clean_k, clean_v = (torch.nan_to_num(x.to(dtype), 0.0, 0.0, 0.0).transpose(1, 2) for x in (q, k, v))
-    clean_k, clean_v = (spread(x, groups, 1) for x in (clean_k, clean_v))
-    bad_keys, empty = _seen(~v.isfinite() | ~k.isfinite().all(-1, keepdim=True), mask, start, end)
-
-    square = mask is None and start is None and end is not None and q.shape[1] == k.shape[1]
-    visible = None if square else _visible(k.shape[1], mask, start, end)
-    if visible is not None:
-        visible = (visible | empty).unsqueeze(-3)
-    o = scaled_dot_product_attention(clean_q, clean_k, clean_v, visible, is_causal=square, scale=scale).transpose(1, 2)
-
-    bad = spread(bad_keys, groups, 2) | ~q.isfinite().all(-1, keepdim=True)
-    o = o + torch.zeros_like(o).masked_fill(bad, torch.nan)
-    return o.masked_fill(empty.unsqueeze(-1), 0.0).to(v.dtype)
-
-
-def _visible(keys: int, mask: Tensor | None, start: Tensor | None, end: Tensor | None) -> Bool[Tensor, "*b #t s"] | None:
-    visible = mask.unsqueeze(1) if mask is not None and mask.ndim == 2 else mask
-    if end is None:
-        return visible
-    key = torch.arange(keys, device=end.device)
-    band = key < end[:, None] if start is None else (key < end[:, None]) & (key >= start[:, None])
-    return band if visible is None else visible & band
-
-
-def _seen(
-    bad: Bool[Tensor, "b s hkv v"], mask: Tensor | None, start: Tensor | None, end: Tensor | None
-) -> tuple[Bool[Tensor, "#b #t hkv v"], Bool[Tensor, "#b #t 1"]]:
-    """Return whether a row sees a bad entry, and whether it sees no key at all, by counting in its range of keys."""
-    if mask is not None and mask.ndim == 3:
-        band = _visible(bad.shape[1], None, start, end)
-        visible = mask if band is None else mask & band
-        seen = visible.float() @ bad.flatten(2).float()
-        return seen.unflatten(2, bad.shape[2:]) > 0, ~visible.any(-1, keepdim=True)
-    shown = bad.new_ones(1, bad.shape[1], 1) if mask is None else mask.unsqueeze(-1)
-    return _count(bad & shown.unsqueeze(-1), start, end) > 0, _count(shown, start, end) == 0
-
-
-def _count(flags: Bool[Tensor, "b s *f"], start: Tensor | None, end: Tensor | None) -> Int[Tensor, "b #t *f"]:
-    if end is None:
-        return flags.sum(1, keepdim=True, dtype=torch.int32)
-    sums = pad(flags.cumsum(1, dtype=torch.int32), (0, 0) * (flags.ndim - 2) + (1, 0))
-    return sums[:, end] if start is None else sums[:, end] - sums[:, start]
+def _cache_shapes(cache: KVCache | RingCache | None) -> dict[str, tuple[Tensor | None, str]]:
+    return {} if cache is None else {"cache_k": (cache.k, "b slots hkv d"), "cache_v": (cache.v, "b slots hkv v")}

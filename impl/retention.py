@@ -18,8 +18,9 @@ from torch import Tensor
 
 from ._additive import chunks, one_chunk
 from ._common import ChunkLayout, accumulator, check
-from ._decay import constant
-from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
+from ._decay import constant, powers
+from ._memory import SEQUENCE, TOKEN, Call, Result, call, documented, one_token, token_by_token
+from ._rotation import Positions, angles, turn
 from .gated_retention import update
 
 
@@ -59,7 +60,7 @@ def parallel(
     """All tokens at once: o = (q kᵀ ⊙ D) v with D_ij = γ^{i-j}, in O(t²). Packed sequences come one after the other."""
     where, gates = "retention.parallel", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True)
-    return entered.counting().by_sequence(one_chunk(_chunks(g_gamma)))
+    return entered.counting().by_sequence(one_chunk(_chunks(_powers(entered, g_gamma, q.shape[1]))))
 
 
 @documented(SEQUENCE)
@@ -77,7 +78,7 @@ def chunkwise(
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
     where, gates = "retention.chunkwise", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True, chunk_size=chunk_size)
-    return entered.counting().by_chunk(_chunks(g_gamma), chunk_size)
+    return entered.counting().by_chunk(_chunks(_powers(entered, g_gamma, chunk_size)), chunk_size)
 
 
 @documented(TOKEN)
@@ -100,14 +101,14 @@ def rotate(
     q: Float[Tensor, "b t h k"],
     k: Float[Tensor, "b t h k"],
     theta: Float[Tensor, " k/2"],
-    offset: int | Int[Tensor, " b"] = 0,
+    offset: Positions = 0,
 ) -> tuple[Float[Tensor, "b t h k"], Float[Tensor, "b t h k"]]:
     """Turn queries and keys by their positions: features 2i and 2i + 1 by the angle position · theta[i].
 
     A score then depends on the distance of query and key alone (Sun et al. 2023, arXiv:2307.08621, section 2.1), so where the
     count begins is free, but it must go on: the first token of a continuation has the position ``offset``, the number of
-    tokens that the state has seen (of each batch entry, if a tensor). Sequences packed side by side may share one count.
-    Angles are computed in float64; the results have the dtypes of ``q`` and ``k``.
+    tokens that the state has seen (of each batch entry, if a tensor (b); a tensor (b, t) gives every position). Sequences
+    packed side by side may share one count. Angles are computed in float64; the results have the dtypes of ``q`` and ``k``.
 
     Raises
     ------
@@ -120,26 +121,12 @@ def rotate(
     sizes = check(where, {"q": (q, "b t h k"), "k": (k, "b t h k"), "theta": (theta, "k/2")})
     if 2 * sizes["k/2"] != sizes["k"]:
         raise ValueError(f"{where}: theta has {sizes['k/2']} angles for k={sizes['k']} features; it needs one for every two.")
-    if isinstance(offset, Tensor):
-        check(where, {"offset": (offset, "b")}, (torch.int64, torch.int32))
-        if offset.shape[0] != q.shape[0]:
-            raise ValueError(f"{where}: offset has shape {tuple(offset.shape)}; the other arguments need (b={q.shape[0]},).")
-    elif not isinstance(offset, int):
-        raise TypeError(f"{where}: offset must be an int, not {type(offset).__name__}.")
-    time = torch.arange(q.shape[1], device=q.device) + torch.as_tensor(offset, device=q.device).view(-1, 1)
-    angle = (time[..., None] * theta.double())[:, :, None]
-    cos, sin = angle.cos(), angle.sin()
-    return _turn(q, cos, sin), _turn(k, cos, sin)
+    angle = angles(where, q, theta, offset)
+    return turn(q, angle), turn(k, angle)
 
 
 FORMS = {"retention": (recurrent, parallel, chunkwise)}
 STEPS = {"retention": step}
-
-
-def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    a, b = x.to(accumulator(x)).unflatten(-1, (-1, 2)).unbind(-1)
-    cos, sin = cos.to(a.dtype), sin.to(a.dtype)
-    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2).to(x.dtype)
 
 
 def _log_gamma(g_gamma: Tensor | None, heads: int, device: torch.device, dtype: torch.dtype) -> Float[Tensor, " h"]:
@@ -148,9 +135,13 @@ def _log_gamma(g_gamma: Tensor | None, heads: int, device: torch.device, dtype: 
     return torch.log1p(-torch.exp2(-5.0 - torch.arange(heads, device=device, dtype=torch.float64))).to(dtype)
 
 
-def _chunks(g_gamma: Tensor | None) -> Callable[..., tuple[Tensor, Tensor]]:
+def _powers(entered: Call, g_gamma: Tensor | None, c: int) -> Float[Tensor, "h c+1"]:
+    q = entered.inputs[0]
+    return powers(_log_gamma(g_gamma, q.shape[2], q.device, q.dtype), c)
+
+
+def _chunks(power: Float[Tensor, "h c+1"]) -> Callable[..., tuple[Tensor, Tensor]]:
     def form(q: Tensor, k: Tensor, v: Tensor, present: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
-        g = _log_gamma(g_gamma, q.shape[1], q.device, q.dtype)
-        return chunks(q, k, v, state, layout, constant(g, present))
+        return chunks(q, k, v, state, layout, constant(power, present))
 
     return form
