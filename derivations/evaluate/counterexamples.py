@@ -249,9 +249,7 @@ def _replaced(c: Counterexample, key: Key, entry: tuple[int, int], x: int) -> Co
     return replace(c, values=tuple((name, put(m) if name == key else m) for name, m in c.values))
 
 
-def again(
-    statement: fm.Statement, shape: Shape, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None
-) -> Environment:
+def again(statement: fm.Statement, shape: Shape, c: Counterexample, system: System, rules: Mapping[Any, Any] | None = None) -> Environment:
     """An environment with the recorded values and no others. KeyError if a size is missing."""
     sizes = dict(c.sizes)
     index: dict[Any, int] = {s: sizes[str(s)] for s in (*shape.sizes, *shape.indices)}
