@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -29,12 +28,10 @@ def chunks(
     before, last = scan_chunks(k.mT @ kept, state, layout, decay=None if decay is None else decay.whole)
     (k, v), stain = quarantine(k, v)
     scores = (k @ q.mT).triu_()
-    o = q @ before
     if decay is not None:
         scores *= decay.within
-        o *= decay.begun
-    o = torch.baddbmm(o.flatten(0, 2), scores.mT.flatten(0, 2), v.flatten(0, 2)).view(o.shape)
-    return o.add_(stain), last
+    o = (scores.mT @ v).addcmul_(q @ before, v.new_ones(()) if decay is None else decay.begun)
+    return o if stain is None else o.add_(stain), last
 
 
 def one_chunk(form: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:

@@ -6,6 +6,7 @@ No check makes a GPU wait: nothing here looks at a value on its way to a decisio
 
 from __future__ import annotations
 
+from cmath import isfinite
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
@@ -133,15 +134,15 @@ def spread(x: Tensor, groups: int, dim: int) -> Tensor:
     return x if groups == 1 else x.repeat_interleave(groups, dim)
 
 
-def quarantine(*tensors: Float[Tensor, "*b t _"]) -> tuple[list[Tensor], Float[Tensor, "*b t _"]]:
+def quarantine(*tensors: Float[Tensor, "*b t _"]) -> tuple[list[Tensor], Float[Tensor, "*b t _"] | None]:
     """Zero non-finite entries, and return beside them a running stain: 0, and NaN from the first non-finite token on.
 
     A matrix product over a masked axis computes 0·NaN, so a bad token would reach rows that must not see it. The
     product of the zeroed tensors plus the stain has the bad token exactly where a recurrence has it. The last
-    tensor is stained feature by feature, the others as a whole. Where no entry is bad the stain is a single 0.
+    tensor is stained feature by feature, the others as a whole. None is no stain.
     """
     if _seen_finite(*tensors):
-        return list(tensors), tensors[-1].new_zeros(1, 1)
+        return list(tensors), None
     good = tensors[-1].abs() < torch.inf
     for x in tensors[:-1]:
         good = good & (x.abs().amax(-1, keepdim=True) < torch.inf)
@@ -157,7 +158,7 @@ def _seen_finite(*tensors: Tensor) -> bool:
     if torch.compiler.is_compiling() or not all(x.is_cpu for x in tensors):
         return False
     try:
-        return all(bool(x.detach().sum().isfinite()) for x in tensors)
+        return all(isfinite(x.detach().sum().item()) for x in tensors)
     except RuntimeError:  # a batched or fake tensor has no value
         return False
 

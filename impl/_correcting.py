@@ -8,6 +8,8 @@ The rest is a memory to which k_i u_iᵀ is added.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -32,25 +34,25 @@ def chunks(
     else:
         (k, beta, _, v), stain = quarantine(k, beta, g.clamp(min=0.0), v)
         decay = gated(torch.where(g < torch.inf, g, 0.0))
-    scaled = beta * k
-    overlaps, scores = (k @ scaled.mT).triu_(1), (k @ q.mT).triu_()
+    found = beta * k
+    overlaps, scores = (k @ found.mT).triu_(1), (k @ q.mT).triu_()
+    begun, kept = v.new_ones(()), None if stain is None else stain[..., -1:, :] + 1.0
     if decay is not None:
         overlaps *= decay.within
         scores *= decay.within
-        scaled, k, q = scaled * decay.begun, k * decay.ended, q * decay.begun
-    right = torch.cat([beta * v, scaled], -1)
+        begun, kept = decay.begun, decay.whole if stain is None else stain[..., -1:, :] + decay.whole
+        found, k = found * begun, k * decay.ended
+    right = torch.cat([beta * v, found], -1)
     solved = torch.linalg.solve_triangular(overlaps, right.mT, upper=True, left=False, unitriangular=True).mT
-    kept = stain[..., -1:, :] + (1.0 if decay is None else decay.whole)
-    tensors = (*solved.split([v.shape[-1], k.shape[-1]], -1), k, kept.expand(*v.shape[:3], 1, -1))
+    fading = () if kept is None else (kept.expand(*v.shape[:3], 1, -1),)
     writes = []
 
-    def update(s: Tensor, own: Tensor, found: Tensor, k: Tensor, kept: Tensor) -> Tensor:
+    def update(s: Tensor, own: Tensor, found: Tensor, k: Tensor, *kept: Tensor) -> Tensor:
         writes.append(torch.baddbmm(own, found, s, alpha=-1))
-        return torch.baddbmm(s * kept, k.mT, writes[-1])
+        return torch.baddbmm(reduce(torch.mul, kept, s), k.mT, writes[-1])
 
-    before, last = each_chunk(update, tensors, state, layout)
+    before, last = each_chunk(update, (*solved.split([v.shape[-1], k.shape[-1]], -1), k, *fading), state, layout)
     if not writes:
         return (q * k).sum(-1, keepdim=True) * v, last
-    o = q @ before
-    o += scores.mT @ torch.stack(writes, 1).view(v.shape)
-    return o.add_(stain), last
+    o = (scores.mT @ torch.stack(writes, 1).view(v.shape)).addcmul_(q @ before, begun)
+    return o if stain is None else o.add_(stain), last

@@ -39,16 +39,21 @@ def segments(g: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c c"]:
     return g.unsqueeze(-2).expand(*g.shape, g.shape[-1]).triu(1).cumsum(-1)
 
 
-def constant(g: Float[Tensor, " h"], present: Float[Tensor, "1 1 m c 1"]) -> Decay:
-    """The decay of a log-gate per head, where ``present`` is 1 for a token and 0 for none: n gates add up to n·g in one rounding."""
-    c = present.shape[3]
+def powers(g: Float[Tensor, " h"], c: int) -> Float[Tensor, "h c+1"]:
+    """The products of 0, 1, …, c gates of a log-gate per head: n of them add up to n·g in one rounding."""
     n = torch.arange(c + 1, device=g.device)
-    power = (torch.where(n > 0, g[:, None], 0.0) * n).exp()
+    return (torch.where(n > 0, g[:, None], 0.0) * n).exp()
+
+
+def constant(power: Float[Tensor, "h c+1"], present: Float[Tensor, "1 1 m c 1"]) -> Decay:
+    """The decay of a gate per head with these powers, where ``present`` is 1 for a token and 0 for none."""
+    c = present.shape[3]
     tokens = present.sum((0, 1, 3, 4)).long()
+    left = (tokens[:, None] - 1 - torch.arange(c, device=power.device)).clamp(min=0)
     shifted = torch.nn.functional.pad(power[:, :c], (max(c - 1, 0), 0)).unfold(-1, c, 1).flip(-2)
     return Decay(
         shifted[None, :, None],
-        power[None, :, None, 1:, None],
-        power[:, (tokens[:, None] - 1 - n[:c]).clamp(min=0)][None, ..., None],
+        power[None, :, None, 1 : c + 1, None],
+        power[:, left][None, ..., None],
         power[:, tokens][None, ..., None, None],
     )

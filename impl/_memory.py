@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ._common import (
+    ChunkLayout,
     accumulator,
     check,
     check_groups,
@@ -91,12 +92,14 @@ class Call:
     """The values as they were passed, for the shape and the dtype of the result."""
     cu_seqlens: Int[Tensor, " n+1"] | None
     output_final_state: bool
-    scale: float | None
+    scale: float
     l2norm: bool
 
     def by_sequence(self, form: Callable[..., tuple[Tensor, Tensor]]) -> Result:
         """Run ``form(*inputs, state)`` on the whole, or on each packed sequence by itself; the host then reads the offsets."""
-        inputs = self._ready(self.inputs)
+        q, k, *rest = self.inputs
+        q, k = normalized(q, k) if self.l2norm else (q, k)
+        inputs = [q * self.scale, k, *rest]
         if self.cu_seqlens is None:
             return self._leave(*form(*inputs, self.state))
         return self._leave(*each_segment(form, inputs, self.state, self.cu_seqlens))
@@ -104,14 +107,18 @@ class Call:
     def by_chunk(self, form: Callable[..., tuple[Tensor, Tensor]], chunk_size: int) -> Result:
         """Run ``form(*inputs, state, layout)`` on inputs (b h m c d), cut into chunks that no two sequences share."""
         length = self.v.shape[1]
+
+        def run(inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout | None = None) -> tuple[Tensor, Tensor]:
+            q, k, *rest = (to_chunks(x, chunk_size, layout) for x in inputs)
+            o, state = form(*(normalized(q, k) if self.l2norm else (q, k)), *rest, state, layout)
+            o = o if self.scale == 1.0 else o.mul_(self.scale)  # linear in q, and in a cache by now
+            return from_chunks(o, inputs[0].shape[1], layout), state
+
         if self.cu_seqlens is not None:
-            layout = chunk_layout(self.cu_seqlens, length, chunk_size)
-            o, last = form(*self._ready([to_chunks(x, chunk_size, layout) for x in self.inputs]), self.state, layout)
-            return self._leave(from_chunks(o, length, layout), last)
+            return self._leave(*run(self.inputs, self.state, chunk_layout(self.cu_seqlens, length, chunk_size)))
         span, state, rows, whole = self._span(chunk_size), self.state, [], None
         for n, part in enumerate(zip(*(x.split(span, 1) for x in self.inputs), strict=True)):
-            o, state = form(*self._ready([to_chunks(x, chunk_size, None) for x in part]), state, None)
-            o = from_chunks(o, part[0].shape[1], None)
+            o, state = run(part, state)
             if o.requires_grad or o.shape[1] == length:
                 rows.append(o)
             else:
@@ -120,11 +127,6 @@ class Call:
         if whole is None:
             whole = rows[0] if len(rows) == 1 else torch.cat(rows, 1)
         return self._leave(whole, state)
-
-    def _ready(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Scale the queries. A chunk at a time: a whole tensor more is memory that a process touches for the first time, which is dear."""
-        q, k, *rest = inputs
-        return [*queries_and_keys(q, k, self.scale, self.l2norm), *rest]
 
     def _span(self, chunk_size: int) -> int:
         """How many tokens go through a form at once: on a CPU as many whole chunks as a cache holds, else all."""
@@ -193,14 +195,17 @@ def call(
     tensors = [(q, "b t h k"), (k, "b t h k"), (v, "b t hv v"), *gates.values()]
     named = [(x, axes.split()) for x, axes in tensors if x is not None]
     inputs = tuple(by_head(x, axes) for x, axes in named if "t" in axes)
-    return Call(inputs, state, v, cu_seqlens, output_final_state, scale, l2norm)
+    return Call(inputs, state, v, cu_seqlens, output_final_state, default_scale(dk) if scale is None else scale, l2norm)
 
 
-def queries_and_keys(q: Tensor, k: Tensor, scale: float | None, l2norm: bool = False) -> tuple[Tensor, Tensor]:
-    """Divide by the norm if asked, and scale the queries."""
-    if l2norm:
-        q, k = (x * (x.square().sum(-1, keepdim=True) + NORM_EPS).rsqrt() for x in (q, k))
-    return q * (q.shape[-1] ** -0.5 if scale is None else scale), k
+def default_scale(k: int) -> float:
+    """Return k^-0.5, the scale of queries with k features."""
+    return max(1, k) ** -0.5
+
+
+def normalized(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Divide every row by its norm."""
+    return tuple(x * (x.square().sum(-1, keepdim=True) + NORM_EPS).rsqrt() for x in tensors)
 
 
 Update = Callable[..., Float[Tensor, "bh k v"]]
@@ -251,9 +256,9 @@ def one_token(
         x = x.to(dtype) if "hv" in axes else spread(x.to(dtype), groups, 1)
         return x.reshape(b * hv, 1, x.shape[2] if x.ndim == 3 else 1)
 
-    q, k = (by_head(x, ["h"]) for x in queries_and_keys(q.to(dtype), k.to(dtype), scale, l2norm))
+    q, k = q.to(dtype), k.to(dtype)
+    q, k = normalized(q, k) if l2norm else (q, k)
+    q, k = (by_head(x, ["h"]) for x in (q * (default_scale(dk) if scale is None else scale), k))
     old = q.new_zeros(b * hv, dk, dv) if state is None else state.to(dtype).reshape(b * hv, dk, dv)
     new = update(old, k, by_head(v, ["hv"]), *(by_head(x, axes) for x, axes in present))
     return torch.bmm(q, new).view(b, hv, dv).to(v.dtype), new.view(b, hv, dk, dv)
-
-

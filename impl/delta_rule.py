@@ -49,7 +49,7 @@ def chunkwise(
     output_final_state: bool = False,
     cu_seqlens: Int[Tensor, " n+1"] | None = None,
     use_qk_l2norm_in_kernel: bool = False,
-    chunk_size: int = 64,
+    chunk_size: int = 32,
 ) -> Result:
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk.
 

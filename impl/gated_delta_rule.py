@@ -51,7 +51,7 @@ def chunkwise(
     output_final_state: bool = False,
     cu_seqlens: Int[Tensor, " n+1"] | None = None,
     use_qk_l2norm_in_kernel: bool = False,
-    chunk_size: int = 64,
+    chunk_size: int = 32,
 ) -> Result:
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk.
 
@@ -87,7 +87,5 @@ def _update(s: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> Tensor:
     return update(s * g.exp(), k, v, beta)
 
 
-def _chunks(
-    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor, layout: ChunkLayout | None
-) -> tuple[Tensor, Tensor]:
+def _chunks(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
     return chunks(q, k, v, beta, g, state, layout)

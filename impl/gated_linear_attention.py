@@ -126,44 +126,53 @@ def _update(s: Tensor, k: Tensor, v: Tensor, a: Tensor | None, e: Tensor | None)
 
 
 class Side(NamedTuple):
-    """Rows and columns of the keys' or of the values' channels in n chunks of c = 2^l tokens, with the decays between them.
+    """Rows and columns of the keys' or of the values' channels in n chunks of c = 2^l tokens, cut into blocks of 1, 2, 4, … tokens."""
 
-    The blocks of 1, 2, 4, … tokens come in p pairs of an early and a late one.
-    """
+    rows: Float[Tensor, "n c d"]
+    """Times the gates from the block's start to the row."""
+    columns: Float[Tensor, "n c d"]
+    """Times the gates after the column to the block's end."""
+    gate: Float[Tensor, "n p d"] | None
+    """All gates of each of the p blocks of a chunk; None is no decay."""
 
-    late: list[Float[Tensor, "p w d"]]
-    """For each width w, the rows of the late blocks, times the gates from the block's start to the row."""
-    early: list[Float[Tensor, "p w d"]]
-    """For each width w, the columns of the early blocks, times the gates after the column to the block's end."""
-    entering: Float[Tensor, "n c d"]
-    """The rows, times the gates from the chunk's start."""
-    leaving: Float[Tensor, "n c d"]
-    """The columns, times the gates to the chunk's end."""
-    whole: Float[Tensor, "n 1 d"] | None
-    """All gates of a chunk; None is no decay."""
+    def grown(self, width: int) -> Side:
+        """Join the blocks of this width in pairs: a late one now starts, and an early one ends, where its pair does."""
+        if self.gate is None:
+            return self
+        early, late = _pairs(self.gate, 1)
+        rows = _each(Tensor.mul_, self.rows, width, late=early)
+        return Side(rows, _each(Tensor.mul_, self.columns, width, early=late), (early * late).squeeze(2))
 
 
 def _side(rows: Float[Tensor, "n c d"], columns: Float[Tensor, "n c d"], gate: Float[Tensor, "n c d"] | None) -> Side:
-    """Let the blocks grow: a late block then starts where the early one does, and an early one ends where the late one does."""
-    n, c, d = columns.shape
-    late, early, width = [], [], 1
-    rows = rows if gate is None else rows * gate
-    while width < c:
-        late.append(_pairs(rows, width)[:, 1])
-        early.append(_pairs(columns, width)[:, 0])
-        if gate is not None:
-            first, second = gate.view(n * c // (2 * width), 2, 1, d).unbind(1)
-            one = torch.ones_like(first)
-            rows = (_pairs(rows, width) * torch.stack([one, first], 1)).view(n, c, d)
-            columns = (_pairs(columns, width) * torch.stack([second, one], 1)).view(n, c, d)
-            gate = first * second
-        width *= 2
-    return Side(late, early, rows, columns, gate)
+    return Side(rows, columns, None) if gate is None else Side(rows * gate, columns.clone(), gate)
 
 
-def _pairs(x: Float[Tensor, "n c d"], width: int) -> Float[Tensor, "p 2 w d"]:
-    n, c, d = x.shape
-    return x.view(n * c // (2 * width), 2, width, d)
+def _pairs(x: Float[Tensor, "n c d"], width: int) -> tuple[Float[Tensor, "n p w d"], Float[Tensor, "n p w d"]]:
+    """The early and the late ones of the blocks."""
+    early, late = x.unflatten(1, (-1, 2, width)).unbind(2)
+    return early, late
+
+
+def _each(
+    change: Callable[[Tensor, Tensor], Tensor], x: Float[Tensor, "n c d"], width: int, **other: Float[Tensor, "n p _ d"]
+) -> Float[Tensor, "n c d"]:
+    """Change those blocks that are named, early or late, in place; a copy of them where gradients are recorded."""
+    blocks = dict(zip(("early", "late"), _pairs(x, width), strict=True))
+    if torch.is_grad_enabled() and (x.requires_grad or any(y.requires_grad for y in other.values())):
+        return torch.stack([change(block.clone(), other[name]) if name in other else block for name, block in blocks.items()], 2).view(
+            x.shape
+        )
+    for name, y in other.items():
+        change(blocks[name], y)
+    return x
+
+
+def _product(x: Float[Tensor, "*b i j"], y: Float[Tensor, "*b j d"]) -> Float[Tensor, "*b i d"]:
+    """The matrix product; of one or two columns as outer products, which is faster on a CPU by several times."""
+    if x.shape[-1] > 2:
+        return x @ y
+    return reduce(torch.add, (column * row for column, row in zip(x.split(1, -1), y.split(1, -2), strict=True)))
 
 
 def _chunks(
@@ -183,18 +192,21 @@ def _chunks(
     q, k, v = (_flat(x, 0.0) for x in (q, k, v))
     a, e = (None if x is None else _flat(x, 1.0) for x in (a, e))
     keys, values = _side(q, k, a), _side(v.new_ones(()).expand(v.shape), v, e)
-    wholes = [x for x in (None if keys.whole is None else keys.whole.mT, values.whole) if x is not None]
+
+    def read(rows: Tensor, memory: Tensor, weights: Tensor) -> Tensor:
+        return _product(rows, memory) if e is None else weights * _product(rows, memory)
+
+    o, width = (q * k).sum(-1, keepdim=True) * v, 1
+    while width < v.shape[1]:
+        (_, late), (early, _) = _pairs(keys.rows, width), _pairs(keys.columns, width)
+        (_, weights), (written, _) = _pairs(values.rows, width), _pairs(values.columns, width)
+        o = _each(Tensor.add_, o, width, late=read(late @ early.mT, written, weights))
+        keys, values = keys.grown(width), values.grown(width)
+        width *= 2
+    wholes = [x for x in (None if keys.gate is None else keys.gate.mT, values.gate) if x is not None]
     decay = reduce(torch.mul, wholes).unflatten(0, (b, h, m)) if wholes else None
-    before, last = scan_chunks((keys.leaving.mT @ values.leaving).unflatten(0, (b, h, m)), state, layout, decay=decay)
-
-    def read(o: Tensor, rows: Tensor, memory: Tensor, weights: Tensor) -> Tensor:
-        return torch.baddbmm(o, rows, memory) if e is None else torch.addcmul(o, weights, rows @ memory)
-
-    o = (q * k).sum(-1, keepdim=True) * v
-    for late, early, weights, written in zip(keys.late, keys.early, values.late, values.early, strict=True):
-        first, second = _pairs(o, late.shape[1]).unbind(1)
-        o = torch.stack([first, read(second, late @ early.mT, written, weights)], 1).view(v.shape)
-    o = read(o, keys.entering, before.flatten(0, 2), values.entering)
+    before, last = scan_chunks((keys.columns.mT @ values.columns).unflatten(0, (b, h, m)), state, layout, decay=decay)
+    o = o + read(keys.rows, before.flatten(0, 2), values.rows)
     return o.unflatten(0, (b, h, m))[..., :c, :], last
 
 
