@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -69,6 +70,14 @@ def count(form: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[dict[str
     return dict(counter.operations), counter.written
 
 
+def peak(call: Callable[[], Any]) -> int:
+    """Run a call: the largest number of bytes that it holds at once on the CPU, beside what was there before."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        call()
+    events = sorted((e.start_ns(), e.nbytes()) for e in profile.profiler.kineto_results.events() if e.name() == "[memory]")
+    return int(max(accumulate((size for _, size in events), initial=0)))
+
+
 def _is_view(func: Any, name: str) -> bool:
     """Whether the results of an operator are its arguments, seen in another way."""
     returns = [r.alias_info for r in func._schema.returns]
@@ -77,11 +86,47 @@ def _is_view(func: Any, name: str) -> bool:
 
 MOVES = frozenset(
     {
-        "abs", "arange", "bitwise_and", "bitwise_not", "bitwise_or", "cat", "clone", "constant_pad_nd", "copy", "empty",
-        "empty_like", "eye", "fill", "flip", "full", "full_like", "gather", "index", "index_select", "logical_and",
-        "logical_not", "logical_or", "masked_fill", "nan_to_num", "neg", "new_empty", "new_full", "new_ones", "new_zeros", "ones",
-        "ones_like", "repeat", "scalar_tensor", "searchsorted", "stack", "_to_copy", "tril", "triu", "where",
-        "zeros", "zeros_like"
+        "abs",
+        "arange",
+        "bitwise_and",
+        "bitwise_not",
+        "bitwise_or",
+        "cat",
+        "clone",
+        "constant_pad_nd",
+        "copy",
+        "empty",
+        "empty_like",
+        "eye",
+        "fill",
+        "flip",
+        "full",
+        "full_like",
+        "gather",
+        "index",
+        "index_select",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "masked_fill",
+        "nan_to_num",
+        "neg",
+        "new_empty",
+        "new_full",
+        "new_ones",
+        "new_zeros",
+        "ones",
+        "ones_like",
+        "repeat",
+        "scalar_tensor",
+        "searchsorted",
+        "stack",
+        "_to_copy",
+        "tril",
+        "triu",
+        "where",
+        "zeros",
+        "zeros_like",
     }
 )
 """Operators that store, choose and look up: bytes, but no arithmetic. A sign is none either."""
