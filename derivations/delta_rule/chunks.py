@@ -9,16 +9,16 @@ from typing import cast
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
-from ..kernel.instances import Families, instantiate
-from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise
+from ..kernel.instances import instantiate
+from ..kernel.scripts import Chain, Direct, Each, Hypothesis, Induction, Lemma, Link, Part, Rowwise, Unfold, Using
 from ..kernel.terms import (
     Eye,
     Family,
     Hadamard,
     Index,
     Rec,
+    Row,
     Stack,
-    Sum,
     Term,
     cuts,
     entries,
@@ -30,8 +30,8 @@ from ..kernel.terms import (
     scalars,
 )
 from . import sequence
-from .operator import DECLARATION, H0, YANG, H, beta, d_k, j, k, keeps, q, s, t, v
-from .sequence import N, n
+from .operator import DECLARATION, H0, ONE, YANG, H, beta, d_k, j, k, keeps, q, s, t, v
+from .sequence import n
 
 i, c, l, r, M = indices("i c l r M")
 b = cuts("b")
@@ -79,17 +79,8 @@ def solved(i: Index) -> Term:
     return named("T", entries(T[i, n, j], n, (1, size(i)), j, (1, size(i))), i)
 
 
-def of_chunk(i: Index) -> Families:
-    """What is said of the tokens 1, 2, ... from H_0, said of those of a chunk from the state at its start."""
-    tokens = {"k": k, "v": v, "beta": beta}
-    return {
-        **{name: ((t,), family[b[i] + t]) for name, family in tokens.items()},
-        "T": ((n, j), T[i, n, j]),
-        "H0": ((), H[b[i]]),
-    }
-
-
-row_by_row = cast(Equation, instantiate(Statement(Equation(sequence.T[n, j], sequence.substituted(n, j))), of_chunk(c)).conclusion)
+tokens = {"k": ((t,), k[b[c] + t]), "beta": ((t,), beta[b[c] + t]), "T": ((n, j), T[c, n, j])}
+row_by_row = cast(Equation, instantiate(Statement(Equation(sequence.T[n, j], sequence.substituted(n, j))), tokens).conclusion)
 ut_transform = Assumption(
     "UT transform of every chunk",
     ForAll(ForAll(ForAll(row_by_row, j, 1, size(c)), n, 1, size(c)), c, 0, M),
@@ -125,23 +116,19 @@ def chunked(states: Term = S[i], at: Term = H[b[i]], chunk: Term = chunk_outputs
     return And(Equation(states, at), Equation(chunk, outputs))
 
 
-def transform(part: int, last: Index) -> Lemma:
-    """The UT transform of chunk i, up to one of its tokens."""
-    given = (Given("UT transform of every chunk", {c: i}),)
-    return Lemma("delta-rule/wy", part, {t: last, N: size(i)}, of_chunk(i), given=given)
+def gated_step(S: Term, i: Index) -> Term:
+    """The same step, as the gated delta rule has it at gates that are 1."""
+    K, V, T = rows(k, i), rows(v, i), solved(i)
+    return S * (Eye(d_k) - (T * K).T * K) + (T * V).T * K
 
 
+def without_gates(part: int, at: Index = i) -> Lemma:
+    """What the gated delta rule says of chunk i at gates that are 1."""
+    return Lemma("gated-delta-rule/chunkwise", part, {i: at}, {"gamma": ((t,), ONE)})
+
+
+gated = recurrence("S", H0, lambda i, S: gated_step(S, i - 1))
 chunkwise = Statement(chunked(), le(0, i) & le(i, M), (ut_transform,))
-run, query = resumed(H[b[i]], b[i]), q[b[i] + r]
-pseudo_value = T[i, l, j] * (v[b[i] + j] - H[b[i]] * k[b[i] + j]).T
-
-
-def seen(first: Index, last: Index) -> Term:
-    """What query r reads of the tokens up to it: scores times rows of T with the corrected values first..last."""
-    return Sum((query.T * k[b[i] + l]) * Sum(pseudo_value, j, first, last), l, 1, r)
-
-
-from_start = query.T * H[b[i]].T
 
 CHUNKWISE = Claim(
     id="delta-rule/chunkwise",
@@ -156,31 +143,18 @@ CHUNKWISE = Claim(
                 Chain(
                     (
                         Link(step(H[b[i]], i), (Hypothesis(),), "the step of the chunk, from the state of the layer"),
-                        Link(
-                            run.moved(size(i)),
-                            (transform(2, size(i)), transform(1, size(i))),
-                            "the layer on the tokens of the chunk",
-                        ),
+                        Link(gated[i + 1], (Unfold(gated[i + 1]), without_gates(0)), "that of the gated delta rule with γ = 1"),
                     ),
-                    (Lemma("delta-rule/split-resume", at={s: b[i], n: size(i)}),),
-                    "the whole layer",
+                    (without_gates(0, i + 1),),
+                    "whose states are those of the layer",
                 ),
             ),
             Rowwise(
                 r,
                 Chain(
-                    (
-                        Link(from_start + seen(1, size(i)), (Part(1),), "row r: the mask cuts the sum at r"),
-                        Link(from_start + seen(1, r) + seen(r + 1, size(i)), note="the columns of T up to r, and the others"),
-                        Link(from_start + seen(1, r), (transform(0, r),), "T is lower triangular"),
-                        Link(
-                            (run.moved(r) * query).T,
-                            (transform(2, r), transform(1, r)),
-                            "the layer on the first r tokens of the chunk",
-                        ),
-                    ),
-                    (Lemma("delta-rule/split-resume", at={s: b[i], n: r}),),
-                    "the whole layer",
+                    (Link(Row(read(gated[i]), r), (Part(1), without_gates(0)), "row r, from the same state at the start"),),
+                    (Using(without_gates(1), row=r),),
+                    "the gated delta rule with γ = 1",
                 ),
             ),
         )

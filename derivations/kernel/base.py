@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, TypeAlias, cast
 
 import sympy
@@ -105,7 +105,7 @@ class Term(Basic):
     # positions of arguments that are only printed
     silent: ClassVar[frozenset[int]] = frozenset()
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         raise NotImplementedError
 
@@ -117,7 +117,7 @@ class Term(Basic):
     def cols(self) -> Expr:
         return self.shape[1]
 
-    @property
+    @cached_property
     def is_scalar_term(self) -> bool:
         return bool(self.rows == 1 and self.cols == 1)
 
@@ -217,7 +217,7 @@ class Var(Term):
     def indices(self) -> tuple[Expr, ...]:
         return tuple(self.args[1].args)  # type: ignore[arg-type]
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (self.args[2], self.args[3])  # type: ignore[return-value]
 
@@ -286,13 +286,13 @@ class Num(Term):
     def value(self) -> Rational:
         return cast(Rational, self.args[0])
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (Integer(1), Integer(1))
 
 
 class ScalarTerm(Term):
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (Integer(1), Integer(1))
 
@@ -321,7 +321,7 @@ class Zero(Term):
     def __new__(cls, rows: Index, cols: Index) -> Zero:
         return cast(Zero, Basic.__new__(cls, index_expression(rows), index_expression(cols)))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (self.args[0], self.args[1])  # type: ignore[return-value]
 
@@ -332,7 +332,7 @@ class Eye(Term):
     def __new__(cls, n: Index) -> Eye:
         return cast(Eye, Basic.__new__(cls, index_expression(n)))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (self.args[0], self.args[0])  # type: ignore[return-value]
 
@@ -349,7 +349,7 @@ class Add(Term):
                 raise ShapeError(f"cannot add {shown_shape(t)} to {shown_shape(first)}: {t} to {first}")
         return cast(Add, Basic.__new__(cls, *flat))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return cast(Term, self.args[0]).shape
 
@@ -369,7 +369,7 @@ class Mul(Term):
         _product_shape(flat)
         return cast(Mul, Basic.__new__(cls, *flat))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return _product_shape(cast("tuple[Term, ...]", self.args))
 
@@ -397,14 +397,14 @@ class Transpose(Term):
     def __new__(cls, x: Term) -> Transpose:
         return cast(Transpose, Basic.__new__(cls, x))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         x = cast(Term, self.args[0])
         return (x.cols, x.rows)
 
 
 class SameShape(Term):
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return cast(Term, self.args[0]).shape
 
@@ -439,7 +439,6 @@ class Inverse(SameShape):
         return cast(Inverse, Basic.__new__(cls, square(x, "an inverse")))
 
 
-@cache
 @cache
 def free(x: Basic) -> frozenset[Basic]:
     """The free symbols and the free Vars without indices of a term."""

@@ -33,6 +33,7 @@ from .normal import Reader, Rule, Trace, scope_of
 from .printing import text
 from .proof import Obligation, Unproved
 from .signs import Fact, Signs, read_fact
+from .structure import ranged
 from .terms import Term, substitute
 from .zero import Nonzero, residue
 
@@ -102,6 +103,17 @@ def equation_of(goal: Goal) -> Equation:
     return goal.formula
 
 
+def rows_of(e: Equation) -> tuple[Expr, Expr]:
+    """The first and the last row of both sides of an equation. Raises Unproved."""
+    spans = [s for s in (ranged(cast(Term, tm.unnamed(x))) for x in (e.lhs, e.rhs)) if s]
+    if not spans:
+        raise Unproved(f"{text(e)} has no time axis along its rows")
+    first = spans[0][0] if len(spans) == 2 else 1
+    if not tm.same(first, spans[-1][0]):
+        raise Unproved(f"the two sides of {text(e)} number their rows differently")
+    return spans[0]
+
+
 def direct(goal: Goal, script: sc.Direct) -> None:
     e = equation_of(goal)
     show_equal(goal, e.lhs, e.rhs, script.by, script.note or goal.title)
@@ -155,7 +167,7 @@ def reader_of(goal: Goal, by: tuple[sc.Reason, ...], shape: tuple[Expr, Expr]) -
                 if not all(implied(goal.facts, g) for g in rule.where):
                     raise Unproved(f"the conditions of {rule.label} do not hold here")
                 # each side on its own: a side with a time axis would have the other one read along it
-                sides = [tm.Mul(tm.lift(c.left), x, tm.lift(c.right)) for x in (rule.lhs, rule.rhs)]
+                sides = [tm.Mul(tm.lift(c.left), x, tm.lift(c.right)) for x in _used(goal, c, rule)]
                 if not (sides[0].is_scalar_term or all(map(tm.same, sides[0].shape, shape))):
                     raise Unproved(f"Using({rule.label}) gives {tm.shown_shape(sides[0])}, which does not fit the goal")
                 out += plain.read(sides[1]) + scale(plain.read(sides[0]), MINUS)
@@ -163,6 +175,17 @@ def reader_of(goal: Goal, by: tuple[sc.Reason, ...], shape: tuple[Expr, Expr]) -
         return out
 
     return reader, extra
+
+
+def _used(goal: Goal, c: sc.Using, rule: Rule) -> tuple[Term, Term]:
+    """The two sides of an equation, or their rows of one number."""
+    if c.row is None:
+        return rule.lhs, rule.rhs
+    row = tm.index_expression(c.row)
+    lo, hi = rows_of(Equation(rule.lhs, rule.rhs))
+    if not all(implied(goal.facts, read(e)) for e in (row - lo, hi - row)):
+        raise Unproved(f"row {row} of {rule.label} is not known to be among {lo}..{hi}")
+    return tm.Row(rule.lhs, row), tm.Row(rule.rhs, row)
 
 
 def label(r: sc.Reason) -> str:

@@ -22,7 +22,7 @@ class NoInstance(ValueError):
 def instantiate(statement: Statement, families: Families) -> Statement:
     """The statement with ``term`` for every member of each family, its indices put for the symbols given.
 
-    Raises NoInstance.
+    Factors 1 and I fall away, and products of multiples of I become numbers. Raises NoInstance.
     """
     if not families:
         return statement
@@ -62,7 +62,43 @@ def _replace(x: Basic, families: Families) -> Basic:
             for n in scope:
                 args[n] = tm.put(args[n], {args[b]: new})
             args[b] = new
-    return cast(Basic, x.func(*[a if n in binds else _replace(a, families) for n, a in enumerate(args)]))
+    return _without_ones(cast(Basic, x.func(*[a if n in binds else _replace(a, families) for n, a in enumerate(args)])))
+
+
+def _without_ones(x: Basic) -> Basic:
+    """A product without factors 1 and I where the others have its shape; one of multiples of I is a number times I."""
+    if isinstance(x, tm.Prod):
+        return _product_of_multiples(x)
+    if not isinstance(x, tm.Mul):
+        return x
+    kept = list(cast("tuple[Term, ...]", x.args))
+    for one in filter(_is_one, x.args):
+        n = kept.index(cast(Term, one))
+        rest = kept[:n] + kept[n + 1 :]
+        kept = rest if _has_shape(rest, x) else kept
+    return _times(kept)
+
+
+def _product_of_multiples(x: tm.Prod) -> Term:
+    body, i, lo, hi = cast("tuple[Term, Symbol, Any, Any]", x.args[:4])
+    factors = cast("tuple[Term, ...]", body.args if isinstance(body, tm.Mul) else (body,))
+    numbers, ones = [f for f in factors if not _is_one(f)], [f for f in factors if _is_one(f)]
+    if len(ones) != 1 or i in tm.free(ones[0]) or not all(f.is_scalar_term for f in numbers):
+        return x
+    return tm.Mul(tm.Prod(_times(numbers), i, lo, hi), ones[0]) if numbers else ones[0]
+
+
+def _times(factors: list[Term]) -> Term:
+    return factors[0] if len(factors) == 1 else tm.Mul(*factors)
+
+
+def _is_one(x: Basic) -> bool:
+    return x == tm.Num(1) or isinstance(x, tm.Eye)
+
+
+def _has_shape(factors: list[Term], x: Term) -> bool:
+    """Whether a product of some factors has the shape of a term; one of none has none."""
+    return bool(factors) and all(map(tm.same, _times(factors).shape, x.shape))
 
 
 def _member(x: tm.Var, symbols: tuple[Symbol, ...], term: Term) -> Term:

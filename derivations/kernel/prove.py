@@ -22,14 +22,13 @@ from .formulas import (
     Implies,
     Statement,
 )
-from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, supposing, unfolding
+from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, rows_of, supposing, unfolding
 from .language import SUPPOSED, clean, parts_of
 from .normal import Rule, conditions_of, scope_of
 from .nullspace import with_null_vector
 from .order import contradiction, exists, sign
 from .printing import text
 from .proof import Proof, Unproved, _seal
-from .structure import ranged
 from .terms import substitute
 
 
@@ -196,18 +195,10 @@ def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
 
 
 def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
-    e = equation_of(goal)
-    spans = [s for s in (ranged(cast(tm.Term, tm.unnamed(x))) for x in (e.lhs, e.rhs)) if s]
-    if not spans:
-        raise Unproved(f"{text(e)} has no time axis along its rows")
-    span = spans[0]
-    first = span[0] if len(spans) == 2 else 1
-    if not tm.same(first, spans[-1][0]):
-        raise Unproved(f"the two sides of {text(e)} number their rows differently")
-    i = script.i
+    e, i = equation_of(goal), script.i
+    lo, hi = rows_of(e)
     if i in tm.free(goal.formula) or _spoken(goal, i):
         raise Unproved(f"the generic row {i} is not generic: it occurs in the goal")
-    lo, hi = span
     rows = replace(goal, formula=Equation(tm.Row(e.lhs, i), tm.Row(e.rhs, i)), title=f"row {i}")
     _run(rows.under(frozenset({read(i - lo), read(hi - i)})), script.script)
 

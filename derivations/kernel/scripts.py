@@ -61,11 +61,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Using:
-    """Add ``left (l - r) right`` for an equation l = r: a certificate instead of a rewriting."""
+    """Add ``left (l - r) right`` for an equation l = r, or for one row of it: a certificate instead of a rewriting."""
 
     equation: Given | Hypothesis | Lemma | Part | Unfold
     left: Like = 1
     right: Like = 1
+    row: Any = None
 
 
 Reason: TypeAlias = Unfold | Given | Hypothesis | Lemma | Part | Using

@@ -18,7 +18,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import count
 from typing import Any, ClassVar, cast
 
@@ -90,7 +90,7 @@ class Diag(Term):
             raise ShapeError(f"Diag needs a column vector, not {shown_shape(v)}")
         return cast(Diag, Basic.__new__(cls, v))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         n = cast(Term, self.args[0]).rows
         return (n, n)
@@ -161,7 +161,7 @@ class Where(SameShape):
             raise ShapeError(f"the branches of Where need one shape, not {shown_shape(a)} and {shown_shape(b)}")
         return cast(Where, Basic.__new__(cls, cond, a, b))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return cast(Term, self.args[1]).shape
 
@@ -208,7 +208,7 @@ class Prod(Term):
     def decreasing(self) -> bool:
         return bool(self.args[4])
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return cast(Term, self.args[0]).shape
 
@@ -223,7 +223,7 @@ class Stack(Term):
             raise ShapeError(f"Stack needs rows, not {shown_shape(body)}")
         return cast(Stack, Basic.__new__(cls, *Sum(body, i, lo, hi).args))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (sympy.expand(self.args[3] - self.args[2] + 1), cast(Term, self.args[0]).cols)
 
@@ -240,7 +240,7 @@ class Row(Term):
     def __new__(cls, x: Term, i: Index) -> Row:
         return cast(Row, Basic.__new__(cls, x, index_expression(i)))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (Integer(1), cast(Term, self.args[0]).cols)
 
@@ -260,7 +260,7 @@ class Rows(Term):
     def __new__(cls, x: Term, lo: Index, hi: Index) -> Rows:
         return cast(Rows, Basic.__new__(cls, x, index_expression(lo), index_expression(hi)))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (sympy.expand(self.args[2] - self.args[1] + 1), cast(Term, self.args[0]).cols)
 
@@ -281,7 +281,7 @@ class Block(Term):
     def grid(self) -> tuple[tuple[Term, ...], ...]:
         return tuple(cast("tuple[Term, ...]", r.args) for r in self.args)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         g = self.grid
         return (sympy.Add(*[r[0].rows for r in g]), sympy.Add(*[b.cols for b in g[0]]))
@@ -304,7 +304,7 @@ class Apply(Term):
     def arguments(self) -> tuple[Term, ...]:
         return cast("tuple[Term, ...]", tuple(self.args[1].args))
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return (self.args[2], self.args[3])  # type: ignore[return-value]
 
@@ -359,7 +359,7 @@ class Rec(Term):
     def init(self) -> Term:
         return cast(Term, self.args[5])
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return self.init.shape
 
@@ -471,7 +471,7 @@ class Named(Term):
     def body(self) -> Term:
         return cast(Term, self.args[2])
 
-    @property
+    @cached_property
     def shape(self) -> tuple[Expr, Expr]:
         return self.body.shape
 
