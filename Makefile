@@ -20,6 +20,7 @@ deep: $(VENV)/.ready-test
 
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python benchmarks/proofs.py
+	$(BENCH)/bin/python -m benchmarks.decoding
 	$(BENCH)/bin/python -m benchmarks.speed
 
 # Types are checked where the package is installed for real: mypy cannot follow an editable install.

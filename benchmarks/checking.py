@@ -1,4 +1,4 @@
-"""Is what is timed the operator? Outputs and gradients against the recurrence in float64, at the sizes timed."""
+"""Is what is timed the operator? Outputs and gradients against one form in float64, at the sizes timed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from benchmarks.contestants import Contestant, forms
+from benchmarks.contestants import Contestant, forms, output
 from benchmarks.operators import BOTH, FORWARD, Operator, draw
 
 LIMIT = 2.0**-8
@@ -42,9 +42,9 @@ def checks(
     operator: Operator, length: int, able: Iterable[Contestant], made: Callable[[str, str], bool] = lambda name, direction: True
 ) -> dict[str, Check]:
     """Check everyone at this length, one after the other; ``made(name, direction)`` says which calls are made at all."""
-    recurrent = next(form for form in forms(operator.name) if form.__name__ == "recurrent")
+    truth = next(output(form) for form in forms(operator.name) if form.__name__ == operator.truth)
     inputs = {name: x.double() for name, x in draw(operator, length).items()}
-    exact = cache(lambda row_scale: _run(Contestant("", lambda **x: recurrent(**x)[0], row_scale=row_scale), inputs))
+    exact = cache(lambda row_scale: _run(Contestant("", truth, row_scale=row_scale), inputs))
     found = {}
     for one in able:
         if one.longest is None or length <= one.longest:

@@ -12,11 +12,10 @@ from torch import Tensor
 
 import isoform.impl
 from benchmarks.operators import Operator
-from benchmarks.peers import PEERS
+from benchmarks.peers import LONGEST_QUADRATIC, PEERS
 
 QUADRATIC = ("parallel",)
 """Forms whose memory grows with the square of the length: timed up to `LONGEST_QUADRATIC`."""
-LONGEST_QUADRATIC = 2048
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,10 @@ class Contestant:
         return x.transpose(1, 2) if self.head_first else x
 
 
-def forms(operator: str) -> tuple[Callable[..., tuple[Tensor, Tensor | None]], ...]:
+Form = Callable[..., Tensor | tuple[Tensor, Tensor | None]]
+
+
+def forms(operator: str) -> tuple[Form, ...]:
     """Our forms of an operator. Raises LookupError where no file of ``isoform.impl`` has it."""
     for module in pkgutil.iter_modules(isoform.impl.__path__):
         if not module.name.startswith("_"):
@@ -64,10 +66,20 @@ def contestants(operator: Operator) -> tuple[list[Contestant], dict[str, str]]:
             except Exception as reason:
                 missing[peer.name] = f"{type(reason).__name__}: {reason}".splitlines()[0]
             else:
-                able.append(Contestant(peer.name, call, False, peer.language, peer.head_first, peer.row_scale))
+                able.append(Contestant(peer.name, call, False, peer.language, peer.head_first, peer.row_scale, peer.longest))
     return able, missing
 
 
-def _ours(form: Callable[..., tuple[Tensor, Tensor | None]]) -> Contestant:
+def output(form: Form) -> Callable[..., Tensor]:
+    """The form without the state that a memory returns beside its output."""
+
+    def call(**inputs: Tensor) -> Tensor:
+        result = form(**inputs)
+        return result if isinstance(result, Tensor) else result[0]
+
+    return call
+
+
+def _ours(form: Form) -> Contestant:
     name = form.__name__
-    return Contestant(f"isoform {name}", lambda **inputs: form(**inputs)[0], longest=LONGEST_QUADRATIC if name in QUADRATIC else None)
+    return Contestant(f"isoform {name}", output(form), longest=LONGEST_QUADRATIC if name in QUADRATIC else None)

@@ -25,9 +25,9 @@ class Cost:
 
 def cost(operator: Operator, lengths: tuple[int, ...] = LENGTHS) -> Cost:
     """Count the chunk form. Raises LookupError without one, and Uncounted where the counter does not know an operation."""
-    form = next((form for form in forms(operator.name) if form.__name__ == "chunkwise"), None)
+    form = next((form for form in forms(operator.name) if form.__name__ == operator.form and operator.linear), None)
     if form is None:
-        raise LookupError(f"{operator.name} has no form chunkwise")
+        raise LookupError(f"{operator.name} has no chunk form")
     counts = []
     for length in lengths:
         operations, written = count(form, **draw(operator, length))

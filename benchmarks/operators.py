@@ -16,12 +16,23 @@ GATE_DIVISOR = 16
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator by its name in ``isoform.impl``, the gates of its call, and the largest time beside the best torch peer."""
+    """An operator by its name in ``isoform.impl``, the gates of its call, and the largest time beside the best torch peer.
+
+    `form` is the one that is held against it, and linear in the length where it is a chunk form; in float64 `truth` is what
+    all results are checked against.
+    """
 
     name: str
     gates: tuple[str, ...]
     forward: float
     both: float
+    form: str = "chunkwise"
+    truth: str = "recurrent"
+
+    @property
+    def linear(self) -> bool:
+        """Whether the cost of the form grows in a straight line."""
+        return self.form == "chunkwise"
 
     def target(self, direction: str) -> float:
         """The ratio to reach in this direction."""
@@ -35,6 +46,7 @@ OPERATORS = (
     Operator("gated-linear-attention", ("gk",), 0.25, 0.05),
     Operator("delta-rule", ("beta",), 0.7, 0.25),
     Operator("gated-delta-rule", ("g", "beta"), 0.75, 0.25),
+    Operator("attention", (), 1.1, 1.1, form="masked", truth="blockwise"),
 )
 
 

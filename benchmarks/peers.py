@@ -21,6 +21,8 @@ from torch import Tensor
 
 Call = Callable[..., Tensor]
 CHUNK = 64
+LONGEST_QUADRATIC = 2048
+"""The longest sequence for what keeps a number for each pair of its tokens."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Peer:
     """A peer: `load` imports it and returns its call, or raises what hinders it.
 
     `head_first`: tensors are (b h t …), not (b t h …). `row_scale`: every row of the output is divided by a positive number
-    that the norm after it makes irrelevant, so rows are compared after division by their norms.
+    that the norm after it makes irrelevant, so rows are compared after division by their norms. `longest`: of the sequences
+    that it is given.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Peer:
     language: str = "torch"
     head_first: bool = False
     row_scale: bool = False
+    longest: int | None = None
 
 
 def _fla(file: str, name: str) -> Any:
@@ -167,13 +171,29 @@ def _fast_transformers() -> Call:
     return lambda q, k, v: call(q * q.shape[-1] ** -0.5, k, v)
 
 
+def _fused() -> Call:
+    return lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def _eager() -> Call:
+    """Softmax over all scores, those of later keys being -∞ by a mask that is added."""
+    call = _transformers("llama", "eager_attention_forward")
+
+    def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        module = SimpleNamespace(num_key_value_groups=1, training=False)
+        hidden = torch.full((q.shape[2], k.shape[2]), -torch.inf).triu(1)
+        return call(module, q, k, v, hidden, q.shape[-1] ** -0.5)[0].transpose(1, 2)
+
+    return attended
+
+
 def _mambapy() -> Call:
     import_module("mambapy.mamba2")
     raise NotImplementedError("mambapy's Mamba-2 is one module that calls mamba-ssm's Triton kernel")
 
 
 LINEAR, RETENTION, GATED, CHANNELS = "linear-attention", "retention", "gated-retention", "gated-linear-attention"
-DELTA, GATED_DELTA = "delta-rule", "gated-delta-rule"
+DELTA, GATED_DELTA, ATTENTION = "delta-rule", "gated-delta-rule", "attention"
 PEERS = (
     Peer("fla naive_chunk_linear_attn", (LINEAR,), _fla_linear),
     Peer("fla naive_recurrent_linear_attn", (LINEAR,), _fla_linear_recurrent),
@@ -191,4 +211,6 @@ PEERS = (
     Peer("fla naive_chunk_gated_delta_rule", (DELTA, GATED_DELTA), _fla_gated_delta),
     Peer("fla naive_recurrent_gated_delta_rule", (DELTA, GATED_DELTA), _fla_gated_delta_recurrent),
     Peer("transformers torch_chunk_gated_delta_rule", (DELTA, GATED_DELTA), _transformers_delta),
+    Peer("torch scaled_dot_product_attention", (ATTENTION,), _fused, head_first=True),
+    Peer("transformers eager_attention_forward", (ATTENTION,), _eager, head_first=True, longest=LONGEST_QUADRATIC),
 )

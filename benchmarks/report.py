@@ -25,9 +25,9 @@ def summary(found: Found) -> str:
     for operator in _present(found):
         for run in found["runs"]:
             for direction in DIRECTIONS:
-                rows.append((operator.name, run["threads"], direction, *_beside(found, run, operator, direction, length)))
-    head = ("operator", "threads", "pass", "chunkwise ms", "best torch peer", "ms", "ratio", "to reach", "reached", "over floor")
-    return f"## Beside the best torch peer at T = {length}\n\n" + _markdown(head, rows)
+                rows.append((operator.name, run["threads"], direction, operator.form, *_beside(found, run, operator, direction, length)))
+    head = ("operator", "threads", "pass", "form", "ms", "best torch peer", "ms", "ratio", "to reach", "reached", "over floor")
+    return f"## Beside the best torch peer at T = {length}\n\n" + markdown(head, rows)
 
 
 def plot(found: Found, path: Path) -> None:
@@ -44,7 +44,7 @@ def plot(found: Found, path: Path) -> None:
     for panel in panels.flat[len(present) :]:
         panel.set_axis_off()
     for operator, panel in zip(present, panels.flat, strict=False):
-        names = sorted(_names(run, operator), key=lambda name: name != "isoform chunkwise")
+        names = sorted(_names(run, operator), key=lambda name: name != f"isoform {operator.form}")
         for name in names:
             for direction, line in zip(DIRECTIONS, ("-", "--")):
                 ours = name.startswith("isoform")
@@ -68,20 +68,20 @@ def _head(found: Found) -> str:
 float32, B={BATCH} H={HEADS} K={KEY} V={VALUE}; {packages}; {found["cores"]} cores, load before and after the run {load}, in
 {found["seconds"] / 60:.0f} minutes. Medians of calls that take turns. One thread: processor time of the process; more threads: time on
 the clock. The floor of a form is its counted operations over the rate of a large float32 matrix product in the same process. Every
-result was compared with the recurrence in float64 before it was timed: an error is the largest difference over the largest entry, and
-more than 2⁻⁸ is wrong. Wrong or broken results are not timed."""
+result was compared with the recurrence (of attention: with the online softmax) in float64 before it was timed: an error is the largest
+difference over the largest entry, and more than 2⁻⁸ is wrong. Wrong or broken results are not timed."""
 
 
 def _growth(found: Found) -> str:
     lengths = sorted({int(n) for fit in found["growth"] for n in fit["times"]})
     rows = []
-    for operator in _present(found):
+    for operator in filter(lambda operator: operator.linear, _present(found)):
         fits = {fit["direction"]: f"{fit['exponent']:.2f}" for fit in found["growth"] if fit["operator"] == operator.name}
         rows.append((operator.name, *_cost(found["costs"][operator.name]), *(fits.get(way, "") for way in DIRECTIONS)))
     head = ("operator", "million operations", "MB written", "straight lines in T", *(f"exponent, {way}" for way in DIRECTIONS))
     text = "Counted in one forward pass at T = 8192; exponents fitted to the processor time of one thread"
     span = f" from T = {lengths[0]} to {lengths[-1]}" if lengths else ""
-    return f"## How the chunk forms grow\n\n{text}{span}.\n\n" + _markdown(head, rows)
+    return f"## How the chunk forms grow\n\n{text}{span}.\n\n" + markdown(head, rows)
 
 
 def _cost(cost: Found) -> tuple[str, str, str]:
@@ -95,7 +95,7 @@ def _operators(found: Found) -> Iterable[str]:
         for run in found["runs"]:
             head = ("", *(f"{way} {n}" for way in DIRECTIONS for n in found["lengths"]), "error, output", "error, gradient")
             rows = [_row(found, run, operator, name) for name in _names(run, operator)]
-            yield f"## {operator.name}, {_threads(run)}, ms\n\n" + _markdown(head, rows)
+            yield f"## {operator.name}, {_threads(run)}, ms\n\n" + markdown(head, rows)
 
 
 def _row(found: Found, run: Found, operator: Operator, name: str) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _row(found: Found, run: Found, operator: Operator, name: str) -> tuple[str, 
     for direction in DIRECTIONS:
         taken = {t["length"]: _milliseconds(run, t) for t in _of(run["times"], operator, name, direction)}
         long = {s["length"] for s in _of(found["skipped"], operator, name, direction)}
-        cells += [_number(taken[n]) if n in taken else "too long" if n in long else "–" for n in found["lengths"]]
+        cells += [number(taken[n]) if n in taken else "too long" if n in long else "–" for n in found["lengths"]]
     checks = _of(found["checks"], operator, name)
     errors = [max((c[kind] for c in checks if c[kind] is not None), default=None) for kind in ("output", "gradient")]
     return (name, *cells, *map(_error, errors))
@@ -123,17 +123,17 @@ def _absent(found: Found) -> str:
 
 def _beside(found: Found, run: Found, operator: Operator, direction: str, length: int) -> tuple[str, ...]:
     times = [t for t in run["times"] if (t["operator"], t["direction"], t["length"]) == (operator.name, direction, length)]
-    ours = next((_milliseconds(run, t) for t in times if t["name"] == "isoform chunkwise"), None)
+    ours = next((_milliseconds(run, t) for t in times if t["name"] == f"isoform {operator.form}"), None)
     if ours is None:
         return ("missing", *[""] * 6)
     floor = _floor(found, run, operator, direction)
     over = f"{ours / floor:.1f}" if floor else "–"
     peers = {t["name"]: _milliseconds(run, t) for t in times if t["name"] in found["torch_peers"]}
     if not peers:
-        return (_number(ours), "none", "", "", f"{operator.target(direction)}", "", over)
+        return (number(ours), "none", "", "", f"{operator.target(direction)}", "", over)
     best = min(peers, key=peers.__getitem__)
     ratio, target = ours / peers[best], operator.target(direction)
-    return (_number(ours), best, _number(peers[best]), f"{ratio:.2f}", f"{target}", "yes" if ratio <= target else "no", over)
+    return (number(ours), best, number(peers[best]), f"{ratio:.2f}", f"{target}", "yes" if ratio <= target else "no", over)
 
 
 def _floor(found: Found, run: Found, operator: Operator, direction: str) -> float | None:
@@ -169,11 +169,13 @@ def _error(error: float | None) -> str:
     return "–" if error is None else f"{error:.1e}"
 
 
-def _number(milliseconds: float) -> str:
+def number(milliseconds: float) -> str:
+    """Three digits."""
     return f"{milliseconds:.{max(0, 2 - len(str(int(milliseconds))) + 1)}f}"
 
 
-def _markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table."""
     head = list(head)
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -45,8 +45,13 @@ def main() -> None:
     plot(found, options.to / "speed.svg")
     print(summary(found))
     if options.to == RESULTS:
-        before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
-        PAGE.write_text(before + MARKS[0] + summary(found) + "\n" + MARKS[1] + rest.split(MARKS[1])[1], encoding="utf-8")
+        write_between(PAGE, MARKS, summary(found) + "\n")
+
+
+def write_between(page: Path, marks: tuple[str, str], text: str) -> None:
+    """Replace what stands between two marks on a page."""
+    before, rest = page.read_text(encoding="utf-8").split(marks[0])
+    page.write_text(before + marks[0] + text + marks[1] + rest.split(marks[1])[1], encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:

@@ -75,7 +75,7 @@ def time(operators: list[Operator], plan: dict[str, Any]) -> dict[str, Any]:
 def grow(operators: list[Operator], plan: dict[str, Any]) -> list[dict[str, Any]]:
     """Fit the exponent of time in length for our chunk forms."""
     rows = []
-    for operator in operators:
+    for operator in filter(lambda operator: operator.linear, operators):
         able = [one for one in contestants(operator)[0] if one.ours and one.name.endswith("chunkwise")]
         for direction in DIRECTIONS:
             _say(f"growth of {operator.name}, {direction}")

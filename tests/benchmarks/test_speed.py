@@ -25,19 +25,19 @@ def ours(benchmark, operator):
 
 def test_every_operator_has_the_forms_that_are_timed(benchmark):
     for operator in benchmark("operators").OPERATORS:
-        assert {"isoform recurrent", "isoform chunkwise"} <= {one.name for one in ours(benchmark, operator)}
+        assert {f"isoform {operator.truth}", f"isoform {operator.form}"} <= {one.name for one in ours(benchmark, operator)}
 
 
 def test_our_forms_are_right_and_a_wrong_one_is_wrong(benchmark):
     operators, checking = benchmark("operators"), benchmark("checking")
     for operator in operators.OPERATORS:
-        able = [one for one in ours(benchmark, operator) if one.name.endswith("chunkwise")]
+        able = [one for one in ours(benchmark, operator) if one.name == f"isoform {operator.form}"]
         wrong = [replace(one, name="wrong", call=lambda one=one, **x: 1.01 * one.call(**x)) for one in able]
         broken = [replace(one, name="detached", call=lambda one=one, **x: one.call(**x).detach()) for one in able]
         void = [replace(one, name="void", call=lambda one=one, **x: one.call(**x) * float("nan")) for one in able]
         found = checking.checks(operator, LENGTH, able + wrong + broken + void)
         right = {name: [check.right(way) for way in (operators.FORWARD, operators.BOTH)] for name, check in found.items()}
-        assert right == {"isoform chunkwise": [True, True], "wrong": [False] * 2, "detached": [True, False], "void": [False] * 2}
+        assert right == {f"isoform {operator.form}": [True, True], "wrong": [False] * 2, "detached": [True, False], "void": [False] * 2}
 
 
 def test_a_call_that_is_not_made_is_not_right(benchmark):
@@ -117,8 +117,8 @@ def found(ours, peer):
 @pytest.mark.parametrize(("ours", "ratio", "reached"), [(69.0, "0.69", "yes"), (71.0, "0.71", "no")])
 def test_a_target_is_reached_beside_the_best_torch_peer_only(benchmark, ours, ratio, reached):
     text = benchmark("report").summary(found(ours, 100.0))
-    assert f"| delta-rule | 1 | forward | {ours:.1f} | peer | 100 | {ratio} | 0.7 | {reached} | {ours / 10:.1f} |" in text
-    assert "| delta-rule | 1 | forward+backward | missing |" in text
+    assert f"| delta-rule | 1 | forward | chunkwise | {ours:.1f} | peer | 100 | {ratio} | 0.7 | {reached} | {ours / 10:.1f} |" in text
+    assert "| delta-rule | 1 | forward+backward | chunkwise | missing |" in text
 
 
 def test_what_is_not_timed_is_named(benchmark):
@@ -126,3 +126,11 @@ def test_what_is_not_timed_is_named(benchmark):
     assert "- delta-rule: gone: ModuleNotFoundError: No module named 'gone'" in text
     assert "- delta-rule: bad, forward: wrong, by 5.0e-01 in the output and 2.5e-01 in a gradient (T = 8192)" in text
     assert "| delta-rule | 20 | 3 | yes, both | 1.00 |  |" in text
+
+
+def test_decoding_is_timed_beside_its_proved_cost(benchmark):
+    decoding = benchmark("decoding")
+    assert re.search(r"\| 4 \| \S+ \| \S+ \| \S+ \| \d+\.\d\d \| 1.5 \| (yes|no) \|$", decoding.step_table((4,)))
+    products = decoding._value(decoding.KV_CACHE_COST.statement.conclusion.args[1].rhs, 10) // 2
+    assert products == 4 * 128 * 10 * 11 // 2  # four heads; of each pair a score of 64 products, and 64 for the values
+    assert decoding.sequence_table((10,)).splitlines()[-1].startswith("| 10 | 0.0 | 0.2 |")
