@@ -63,19 +63,20 @@ class Buffer:
 
     def __init__(self, k: Float[Tensor, "b s hkv d"], v: Float[Tensor, "b s hkv v"]) -> None:
         self.k, self.v = _roomy(k), _roomy(v)
-        self.seen_k, self.seen_v = (x.data.transpose(1, 2) for x in (self.k, self.v))
+        self.seen_k, self.seen_v = self.k.data, self.v.data
         self.used, self.finite = k.shape[1], _seen_finite(k, v)
 
     def fits(self, k: Tensor, v: Tensor) -> bool:
-        """Whether there is room for these tokens, in their dtype, and writing is allowed here."""
-        same = all(x.dtype == y.dtype or x.dtype == torch.promote_types(x.dtype, y.dtype) for x, y in ((self.k, k), (self.v, v)))
-        return same and self.used + k.shape[1] <= self.k.shape[2] and (torch.is_inference_mode_enabled() or not self.k.is_inference())
+        """Whether there is room for these tokens, without a change of dtype, and writing is allowed here."""
+        if self.used + k.shape[1] > self.k.shape[1] or not self.k.dtype == self.v.dtype == k.dtype == v.dtype:
+            return False
+        return torch.is_inference_mode_enabled() or not self.k.is_inference()
 
     def write(self, k: Tensor, v: Tensor) -> None:
         """Write behind what is there."""
         count = k.shape[1]
-        self.k.narrow(2, self.used, count).copy_(k.transpose(1, 2))
-        self.v.narrow(2, self.used, count).copy_(v.transpose(1, 2))
+        self.k.narrow(1, self.used, count).copy_(k)
+        self.v.narrow(1, self.used, count).copy_(v)
         self.used += count
         self.finite = self.finite and _seen_finite(k, v)
 
@@ -151,9 +152,11 @@ def _recorded(*tensors: Tensor) -> bool:
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
-def _roomy(x: Float[Tensor, "b s hkv d"]) -> Float[Tensor, "b hkv capacity d"]:
+def _roomy(x: Float[Tensor, "b s hkv d"]) -> Float[Tensor, "b capacity hkv d"]:
+    """The tokens and as much room again; in memory the tokens of one head are together, as they are read."""
     x = x.detach().transpose(1, 2)
-    return torch.cat([x, x.new_empty(*x.shape[:2], max(LEAST, x.shape[2]), x.shape[3])], 2)
+    room = x.new_empty(*x.shape[:2], max(LEAST, x.shape[2]), x.shape[3])
+    return torch.cat([x, room], 2).transpose(1, 2)
 
 
 def _around(x: Tensor, first: int, count: int) -> Tensor:

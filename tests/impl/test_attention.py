@@ -4,6 +4,7 @@ With queries of 0 every visible key weighs the same, and with values of one-hot 
 are: a test of the frontier, the window and the mask that needs no tolerance.
 """
 
+import functools
 import itertools
 
 import pytest
@@ -11,6 +12,10 @@ import torch
 
 from isoform.impl import attention
 
+in_blocks = functools.partial(attention.blockwise, chunk_size=2)
+CAUSAL = pytest.mark.parametrize(
+    "form", [attention.masked, in_blocks, attention.blockwise], ids=["masked", "in blocks of 2", "in one block"]
+)
 LENGTHS = [(5, 5), (3, 7), (7, 3), (1, 6), (6, 1), (1, 1), (4, 0), (0, 4)]
 
 
@@ -41,8 +46,8 @@ def masks(t, s):
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_a_row_sees_its_frontier_its_window_and_its_mask(t, s, which):
     mask = masks(t, s)[which]
-    for window in (None, 1, 2, 3, 9):
-        assert torch.equal(seen(attention.masked, t, s, mask=mask, window_size=window), allowed(t, s, window, mask, True))
+    for form, window in itertools.product((attention.masked, in_blocks), (None, 1, 2, 3, 9)):
+        assert torch.equal(seen(form, t, s, mask=mask, window_size=window), allowed(t, s, window, mask, True))
     assert torch.equal(seen(attention.full, t, s, mask=mask), allowed(t, s, None, mask, False))
 
 
@@ -65,7 +70,8 @@ def by_hand(q, k, v, visible, scale):
 @pytest.mark.parametrize(("t", "s"), [(5, 5), (3, 7), (7, 3)])
 @pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("scale", [None, 2.0])
-def test_weights_and_groups(t, s, which, scale):
+@CAUSAL
+def test_weights_and_groups(form, t, s, which, scale):
     """An error of (d + 2)u Σ|q_i k_i| in a score costs e^{that} - 1 of a weight, twice, since the sum has it too."""
     q, k, v = (x.detach() for x in draw(t, s))
     mask = masks(t, s)[which]
@@ -73,11 +79,12 @@ def test_weights_and_groups(t, s, which, scale):
     want = by_hand(q, k, v, allowed(t, s, 2, mask, True), factor)
     score = torch.einsum("nihd,njhd->nihj", q.abs(), k.repeat_interleave(3, 2).abs()).max() * factor
     bound = 2 * (2 * (4 + 2) * score + 2 * s + 8) * torch.finfo(torch.float64).eps * v.abs().max()
-    assert (attention.masked(q, k, v, scale, mask, 2) - want).abs().max() <= bound
+    assert (form(q, k, v, scale, mask, 2) - want).abs().max() <= bound
     assert bound < 1e-12
 
 
-@pytest.mark.parametrize(("form", "which"), [(attention.masked, 0), (attention.masked, 1), (attention.masked, 2), (attention.full, 1)])
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("form", [attention.masked, in_blocks, attention.full])
 @pytest.mark.parametrize(("t", "s"), [(3, 3), (2, 4), (4, 2)])
 def test_gradients(form, which, t, s):
     mask = masks(t, s)[which]
@@ -87,7 +94,8 @@ def test_gradients(form, which, t, s):
 @pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("window", [None, 2])
 @pytest.mark.parametrize("garbage", [torch.nan, torch.inf, -torch.inf])
-def test_what_a_row_does_not_see_cannot_matter(which, window, garbage):
+@pytest.mark.parametrize("form", [attention.masked, in_blocks])
+def test_what_a_row_does_not_see_cannot_matter(form, which, window, garbage):
     """Rows up to 3 stand before the garbage or see around it: output and gradients must be those without it."""
     q, k, v = draw(6, 6)
     mask = masks(6, 6)[which]
@@ -98,7 +106,7 @@ def test_what_a_row_does_not_see_cannot_matter(which, window, garbage):
         x, y = k.detach().clone(), v.detach().clone()
         x[:, 4], y[:, 4] = bad_k, bad_v
         leaves = [q.detach().clone().requires_grad_(), x.requires_grad_(), y.requires_grad_()]
-        o = attention.masked(*leaves, mask=mask, window_size=window)
+        o = form(*leaves, mask=mask, window_size=window)
         o[rows].sin().sum().backward()
         return o, [x.grad for x in leaves]
 
@@ -111,17 +119,18 @@ def test_what_a_row_does_not_see_cannot_matter(which, window, garbage):
         assert all(g.isfinite().all() for g in got)
 
 
-def test_a_bad_value_marks_its_own_feature_and_a_bad_query_its_own_row():
+@CAUSAL
+def test_a_bad_value_marks_its_own_feature_and_a_bad_query_its_own_row(form):
     q, k, v = (x.detach() for x in draw(4, 4))
     v[:, 2, :, 1] = torch.nan
     q[:, 0, 5] = torch.inf
-    bad = ~attention.masked(q, k, v).isfinite()
+    bad = ~form(q, k, v).isfinite()
     want = torch.zeros_like(bad)
     want[:, 2:, :, 1] = want[:, 0, 5] = True
     assert torch.equal(bad, want)
 
 
-@pytest.mark.parametrize("form", [attention.masked, attention.full])
+@pytest.mark.parametrize("form", [attention.masked, in_blocks, attention.full])
 def test_an_empty_row_is_zero_and_has_no_gradient(form):
     q, k, v = draw(3, 3)
     mask = torch.ones(2, 3, 3, dtype=torch.bool)
@@ -138,65 +147,36 @@ def test_an_empty_row_is_zero_and_has_no_gradient(form):
 
 def test_no_keys_and_no_batch():
     for b, t, s in [(2, 3, 0), (0, 3, 3), (2, 0, 0)]:
-        for form in (attention.masked, attention.full):
+        for form in (attention.masked, in_blocks, attention.full):
             o = form(torch.ones(b, t, 2, 4, requires_grad=True), torch.ones(b, s, 1, 4), torch.ones(b, s, 1, 3))
             assert o.shape == (b, t, 2, 3)
             assert not o.any() or s
             o.sum().backward()
 
 
-def ulps(a, b, v):
-    return (a - b).abs().max() / (torch.finfo(v.dtype).eps * v.abs().max())
-
-
-@pytest.mark.parametrize("cuts", [(9,), (1,) * 9, (3, 0, 1, 5), (8, 1)])
-def test_a_cache_continues_and_is_left_as_it_was(cuts):
-    """All forms round the same sums of 4 products and of at most 9 weights: far fewer than 200 roundings an entry."""
-    q, k, v = (x.detach() for x in draw(9, 9))
-    want, cache, rows, held = attention.masked(q, k, v), None, [], []
-    for piece in zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True):
-        o, cache = attention.extend(*piece, cache)
-        rows.append(o)
-        held.append((cache, cache.k.clone()))
-    assert ulps(torch.cat(rows, 1), want, v) < 200
-    assert torch.equal(cache.k, k)
-    assert torch.equal(cache.v, v)
-    assert all(torch.equal(c.k, copy) for c, copy in held)
-
-
-def test_steps_are_the_whole_and_two_continuations_do_not_meet():
-    q, k, v = (x.detach() for x in draw(9, 9))
-    want, cache = attention.masked(q, k, v), None
-    for t in range(9):
-        aside, _ = attention.step(q[:, t] + 1, k[:, t] + 1, v[:, t] + 1, cache)
-        o, cache = attention.step(q[:, t], k[:, t], v[:, t], cache)
-        assert ulps(o, want[:, t], v) < 200
-        assert not torch.equal(o, aside)
-    assert torch.equal(cache.v, v)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_16_bit_inputs_are_computed_in_float32(dtype):
     short = [x.detach().to(dtype) for x in draw(33, 33, d=16, dv=16)]
-    for form in (attention.masked, attention.full):
+    for form in (attention.masked, in_blocks, attention.full):
         o = form(*short)
         assert o.dtype == dtype
         assert torch.equal(o, form(*(x.float() for x in short)).to(dtype))
 
 
-def test_neighbours_and_views_do_not_matter():
+@CAUSAL
+def test_neighbours_and_views_do_not_matter(form):
     q, k, v = (x.detach() for x in draw(5, 5))
-    want = attention.masked(q, k, v)
+    want = form(q, k, v)
     other = [x.clone() for x in (q, k, v)]
     for x in other:
         x[1] = torch.nan
-    assert torch.equal(attention.masked(*other)[0], want[0])
+    assert torch.equal(form(*other)[0], want[0])
     turned = [x.transpose(1, 3).contiguous().transpose(1, 3) for x in (q, k, v)]
     copies = [x.clone() for x in turned]
-    assert torch.equal(attention.masked(*turned), want)
+    assert torch.equal(form(*turned), want)
     assert all(torch.equal(a, b) for a, b in zip(turned, copies, strict=True))
     one = k[:, :1].expand_as(k)
-    assert torch.equal(attention.masked(q, one, v), attention.masked(q, one.contiguous(), v))
+    assert torch.equal(form(q, one, v), form(q, one.contiguous(), v))
 
 
 @pytest.mark.parametrize(
@@ -205,8 +185,8 @@ def test_neighbours_and_views_do_not_matter():
 def test_compiles_into_one_graph(kwargs):
     torch.compiler.reset()
     q, k, v = (x.detach() for x in draw(4, 5))
-    for form in (attention.masked, attention.full):
-        if form is attention.masked or "window_size" not in kwargs:
+    for form in (attention.masked, attention.blockwise, attention.full):
+        if form is not attention.full or "window_size" not in kwargs:
             compiled = torch.compile(form, fullgraph=True, backend="aot_eager")
             assert torch.equal(compiled(q, k, v, **kwargs), form(q, k, v, **kwargs))
 
@@ -231,6 +211,11 @@ def test_a_wrong_argument_is_named(changes, error, sentence):
     arguments = {"q": torch.ones(2, 3, 2, 4), "k": torch.ones(2, 5, 1, 4), "v": torch.ones(2, 5, 1, 4)} | changes
     with pytest.raises(error, match=sentence):
         attention.masked(**arguments)
+
+
+def test_a_chunk_size_below_one_is_named():
+    with pytest.raises(ValueError, match="chunk_size must be at least 1, not 0"):
+        attention.blockwise(torch.ones(1, 1, 1, 4), torch.ones(1, 1, 1, 4), torch.ones(1, 1, 1, 4), chunk_size=0)
 
 
 def test_heads_that_cannot_be_shared_are_named():
