@@ -66,6 +66,17 @@ class Bounds:
     written: Array | None = None
 
 
+def beside_truth(bound: Callable[[Precision], Bounds], precision: Precision) -> Bounds:
+    """The bounds of a form's distance from a truth that is rounded itself (`EXACT`).
+
+    In every term of a bound is a γ_N(u), a u or a smallest normal number. So for c <= 1 the bounds at c times u and that
+    number are at most c times as large.
+    """
+    share = EXACT.unit / precision.unit
+    found = bound(replace(precision, tiny=max(precision.tiny, EXACT.tiny / share)))
+    return replace(found, output=found.output * (1 + share), states=found.states * (1 + share))
+
+
 def stored(bound: Array, truth: Array, terms: Array, precision: Precision) -> Array:
     """The bound of an output whose operands are rounded to its own dtype (`OPERANDS`), and itself at the end."""
     rounding = precision.out * (np.abs(truth) + OPERANDS * terms)

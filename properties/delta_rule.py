@@ -108,14 +108,14 @@ def regrouped(k: Array, v: Array, beta: Array, decay: Array, states: Array, span
         back = rows[part]
         added[part] = np.maximum(added[part], np.abs(writes[part] + back @ states[c]) + np.abs(back) @ np.abs(states[c]))
     terms = np.abs(k)[:, :, None] * added[:, None, :]
-    starts = np.abs(states)
+    starts, turns = np.abs(states), strength(decay)
     found = np.zeros((3, *states.shape))
     for t in range(len(states)):
         first = max(0, t - span)
         size = np.append(np.cumprod(decay[first:t][::-1])[::-1], 1.0)
-        logs = np.append(np.cumsum(strength(decay[first:t])[::-1])[::-1], 0.0)
-        for n, weight in enumerate((size, size * logs, np.ones_like(size))):
-            found[n, t] = (weight[:, None, None] * starts[first : t + 1]).max(0) + np.tensordot(weight[1:], terms[first:t], 1)
+        logs = np.append(np.cumsum(turns[first:t][::-1])[::-1], 0.0)
+        weights = np.stack([size, size * logs, np.ones_like(size)])
+        found[:, t] = (weights[:, :, None, None] * starts[first : t + 1]).max(1) + np.tensordot(weights[:, 1:], terms[first:t], 1)
     return found
 
 

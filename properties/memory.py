@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from . import oracle, strategies
-from .bounds import EXACT, OPERANDS, Bounds, gamma, stored, strength
+from .bounds import OPERANDS, Bounds, beside_truth, gamma, stored, strength
 from .gates import FLOATS, RATIONALS, Field, unit, unit_change
 from .operator import Input, Instance, Operator, Reduction, Reference
+from .remembering import slopes, truths
 from .strategies import LARGE, SMALL, Case, normal
 from .tensors import SHORT, precision, rounded
 
@@ -33,6 +34,8 @@ SAFE, LEAST = 2.0**-100, 2.0**-800
 """A product of decays of which nothing is lost in any dtype, and one which a complex step still holds."""
 TURN = 2.0**-10
 """A relative error of the logs of decays, in place of an infinitely small one."""
+VALUE, SIZE, TURNED, LOST = range(4)
+"""The rows of `_slopes`."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,16 @@ class Memory:
     flags: tuple[tuple[str, ...], ...] = ()
     enter: Enter = lambda head, field: head
     decays: tuple[str, ...] = ()
+
+    @cached_property
+    def truth(self) -> Callable[[Instance], tuple[Array, Array]]:
+        """`_truth`, remembered."""
+        return truths(partial(_truth, self))
+
+    @cached_property
+    def slopes(self) -> Callable[[Instance, Mapping[str, Array], Array | None], tuple[Array, Array]]:
+        """`_slopes`, remembered."""
+        return slopes(partial(_slopes, self))
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -133,7 +146,7 @@ def _corners(name: str, flags: tuple[tuple[str, ...], ...]) -> Iterator[Case]:
         yield case(10, 4, LARGE, "start", "edge", dtype="float64")
     for group in flags:
         for word in group:
-            yield case(10, 4, LARGE, "start", word)
+            yield case(10, 4, LARGE, "start", word, groups=1)
         if "gates-reset" in group:
             for scale in (SMALL, LARGE):  # a reset at the first token of a kernel's own chunk
                 yield case(70, 64, scale, "start", "gates-reset", h=1, groups=1, k=2)
@@ -207,21 +220,35 @@ def _refer(family: Memory, x: Instance) -> Reference:
     k = x.inputs["q"].shape[3]
     p = precision(x.dtype)
     normed = {"normed": k + 5} if x.options.get(NORM) else {}
-    out, sharp, terms, spread = np.zeros((4, b, t, hv, v))
-    states, states_sharp, written = np.zeros((3, b, t + 1, hv, k, v))
+    out, states = family.truth(_meaning(x))
+    sharp, terms, spread = np.zeros((3, b, t, hv, v))
+    states_sharp, written = np.zeros((2, b, t + 1, hv, k, v))
     for (n, i), head, start in heads(x, family.inputs):
-        given = family.declared(x, head, FLOATS)
-        exactly = partial(family.declared, x, head, RATIONALS) if family.decays or x.options.get(NORM) else None
-        out[n, :, i], states[n, :, i] = oracle.memory(family.declaration, given, start, exactly)
-        around = {**given, "start": start}
-        found, own = (family.bound(around, states[n, :, i], each, x.options["chunk_size"], **normed) for each in (p, EXACT))
-        sharp[n, :, i], terms[n, :, i] = found.output + own.output, found.terms
-        states_sharp[n, :, i] = found.states + own.states
+        given = {**family.declared(x, head, FLOATS), "start": start}
+        found = beside_truth(partial(family.bound, given, states[n, :, i], span=x.options["chunk_size"], **normed), p)
+        sharp[n, :, i], terms[n, :, i] = found.output, found.terms
+        states_sharp[n, :, i] = found.states
         if found.written is not None:
             written[n, :, i] = found.written
             spread[n, :, i] = np.einsum("tk,tkv->tv", np.abs(given["q"]), found.written[1:])
     bound = stored(sharp, out, terms, p) + p.out * spread
     return Reference(out, bound, sharp, states, states_sharp + p.out * written, states_sharp)
+
+
+def _meaning(x: Instance) -> Instance:
+    """What the truth and its derivatives depend on: all but the chunk size and the dtype, whose values the arrays have already."""
+    return replace(x, options={n: v for n, v in x.options.items() if n != "chunk_size"}, dtype="")
+
+
+def _truth(family: Memory, x: Instance) -> tuple[Array, Array]:
+    """Outputs (B, T, HV, V) and states (B, T + 1, HV, K, V)."""
+    b, t, _, k = x.inputs["q"].shape
+    hv, v = x.inputs["v"].shape[2:]
+    out, states = np.zeros((b, t, hv, v)), np.zeros((b, t + 1, hv, k, v))
+    for (n, i), head, start in heads(x, family.inputs):
+        exactly = partial(family.declared, x, head, RATIONALS) if family.decays or x.options.get(NORM) else None
+        out[n, :, i], states[n, :, i] = oracle.memory(family.declaration, family.declared(x, head, FLOATS), start, exactly)
+    return out, states
 
 
 def _derive(
@@ -236,29 +263,51 @@ def _derive(
     the complex step, what it multiplies is lost. In 16 bits a term's operands, with decays one more for its write, and its
     gradient are rounded once more.
     """
-    moves = Instance(toward, push, x.options, x.dtype)
     steps, width = x.inputs["q"].shape[1], x.inputs["q"].shape[3]
     columns = x.inputs["v"].shape[3]
-    value, size, turned, lost = 0.0, 0.0, 0.0, 0.0
-    for ((n, i), head, start), (_, move, shift) in zip(heads(x, family.inputs), heads(moves, family.inputs), strict=True):
-        at, along, change = _tangent(family, x, head, {m: move[m] for m in toward})
-        w, f = weights[n, :, i], final[n, i]
-        value += _weighed(family, (at, start), (along, shift), w, f)
-        above, change = (family.majorant({m: np.abs(a) for m, a in given.items()}) for given in (at, change))
-        sizes = np.abs(start), np.abs(shift), np.abs(w), np.abs(f)
-        own = _weighed(family, (above, sizes[0]), (change, sizes[1]), *sizes[2:])
-        size += own
-        if family.decays:
-            if min(above[m].min(initial=1.0) for m in family.decays) ** steps < SAFE:
-                full = {m: np.ones_like(a) if m in family.decays else a for m, a in above.items()}
-                free = {m: a / np.where(above[m] > 0, above[m], 1) if m in family.decays else a for m, a in change.items()}
-                lost += _weighed(family, (full, sizes[0]), (free, sizes[1]), *sizes[2:])
-            above, change = ({m: a * (1 + TURN * strength(above[m]) * (m in family.decays)) for m, a in g.items()} for g in (above, change))
-            turned += (_weighed(family, (above, sizes[0]), (change, sizes[1]), *sizes[2:]) - own) / TURN
+    outputs, states = family.slopes(_meaning(x), toward, push)
+    value = float((weights * outputs[VALUE]).sum() + (final * states[VALUE]).sum())
+    w, f = np.abs(weights), np.abs(final)
+    size, turned, lost = (float((w * outputs[row]).sum() + (f * states[row]).sum()) for row in (SIZE, TURNED, LOST))
     p = precision(x.dtype)
     rounding = gamma(3 * (steps + 1) * (width + columns + 6), p.unit) * size + 3 * (steps + 3) * p.unit * turned
     rounding += (p.tiny + LEAST) * (steps + 1) * lost
     return value, rounding + p.out * (1 + OPERANDS + bool(family.decays)) * size
+
+
+def _slopes(family: Memory, x: Instance, toward: Mapping[str, Array], push: Array | None) -> tuple[Array, Array]:
+    """The derivatives of outputs (4, B, T, HV, V) and final states (4, B, HV, K, V) in a direction.
+
+    ``VALUE``: those of the declaration; ``SIZE``: of the sum of the absolute values of all terms; ``TURNED``: what a
+    relative error of the logs of decays adds to that; ``LOST``: of that sum without decays, where their product may not be held.
+    """
+    moves = Instance(toward, push, x.options, x.dtype)
+    b, t, _, k = x.inputs["q"].shape
+    hv, v = x.inputs["v"].shape[2:]
+    outputs, states = np.zeros((4, b, t, hv, v)), np.zeros((4, b, hv, k, v))
+    for ((n, i), head, start), (_, move, shift) in zip(heads(x, family.inputs), heads(moves, family.inputs), strict=True):
+        for row, at, along in _directions(family, x, head, {m: move[m] for m in toward}):
+            part = np.abs if row else np.asarray
+            outputs[row, n, :, i], states[row, n, i] = oracle.slope(family.declaration, at, part(start), along, part(shift))
+    if family.decays:
+        outputs[TURNED], states[TURNED] = ((a[TURNED] - a[SIZE]) / TURN for a in (outputs, states))
+    return outputs, states
+
+
+def _directions(family: Memory, x: Instance, head: Head, move: Head) -> Iterator[tuple[int, Head, Head]]:
+    """The rows of `_slopes` that are not 0, with inputs of the declaration and the direction of their change."""
+    at, along, change = _tangent(family, x, head, move)
+    yield VALUE, at, along
+    above, change = (family.majorant({m: np.abs(a) for m, a in given.items()}) for given in (at, change))
+    yield SIZE, above, change
+    if not family.decays:
+        return
+    if min(above[m].min(initial=1.0) for m in family.decays) ** len(above["q"]) < SAFE:
+        full = {m: np.ones_like(a) if m in family.decays else a for m, a in above.items()}
+        free = {m: a / np.where(above[m] > 0, above[m], 1) if m in family.decays else a for m, a in change.items()}
+        yield LOST, full, free
+    above, change = ({m: a * (1 + TURN * strength(above[m]) * (m in family.decays)) for m, a in g.items()} for g in (above, change))
+    yield TURNED, above, change
 
 
 def _tangent(family: Memory, x: Instance, head: Head, move: Head) -> tuple[Head, Head, Head]:
@@ -267,9 +316,3 @@ def _tangent(family: Memory, x: Instance, head: Head, move: Head) -> tuple[Head,
     at, along = ({m: part(a) for m, a in moved.items()} for part in (np.real, lambda a: np.imag(a) / oracle.STEP))
     terms = {m: unit_change(head[m], move[m]) * (abs(scale_of(x)) if m == "q" else 1.0) for m in "qk"} if x.options.get(NORM) else {}
     return at, along, {**along, **terms}
-
-
-def _weighed(family: Memory, at: tuple[Head, Array], along: tuple[Head, Array], w: Array, f: Array) -> float:
-    """The derivative of Σ w · o + Σ f · S_T, at inputs and a start, along inputs and a start."""
-    outputs, state = oracle.slope(family.declaration, *at, *along)
-    return float((w * outputs).sum() + (f * state).sum())

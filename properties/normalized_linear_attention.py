@@ -7,6 +7,7 @@ relative error is small, and that of the quotient with it. Signed features have 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from isoform.derivations.linear_attention import DECLARATION as PLAIN
 from isoform.derivations.normalized_linear_attention import DECLARATION
 
 from . import oracle, strategies
-from .bounds import EXACT, OPERANDS, Bounds, additive, gamma, stored
+from .bounds import OPERANDS, Bounds, additive, beside_truth, gamma, stored
 from .memory import CAPABILITIES, keys
 from .operator import Input, Instance, Operator, Reference
 from .strategies import LARGE, SMALL, Case, normal
@@ -88,9 +89,9 @@ def refer(x: Instance) -> Reference:
     states, states_bound = np.zeros((2, b, t + 1, hv, k, v + 1))
     for (n, i), head, start in heads(x):
         out[n, :, i], states[n, :, i] = oracle.normalized(DECLARATION, head, start)
-        found, own = (bound(head, start, out[n, :, i], each) for each in (p, EXACT))
-        sharp[n, :, i], terms[n, :, i] = found.output + own.output, found.terms
-        states_bound[n, :, i] = found.states + own.states
+        found = beside_truth(partial(bound, head, start, out[n, :, i]), p)
+        sharp[n, :, i], terms[n, :, i] = found.output, found.terms
+        states_bound[n, :, i] = found.states
     return Reference(out, stored(sharp, out, terms, p), sharp, states, states_bound)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from isoform.derivations.state_space import DECLARATION
 
 from . import oracle, scipy_truth, strategies
-from .bounds import EXACT, Bounds, carried, gamma, stored
+from .bounds import Bounds, beside_truth, carried, gamma, stored
 from .operator import Input, Instance, Operator, Reference
 from .strategies import LARGE, SMALL, Case, normal
 from .tensors import Precision, precision, rounded
@@ -105,9 +106,8 @@ def refer(x: Instance) -> Reference:
     for row in range(b):
         given = declared(x, row)
         out[row], states[row] = oracle.system(DECLARATION, given, start_of(x, row))
-        found, own = (bound(given, states[row], each) for each in (p, EXACT))
-        sharp[row], terms[row] = found.output + own.output, found.terms
-        states_bound[row] = found.states + own.states
+        found = beside_truth(partial(bound, given, states[row]), p)
+        sharp[row], terms[row], states_bound[row] = found.output, found.terms, found.states
     return Reference(out, stored(sharp, out, terms, p), sharp, states, states_bound)
 
 

@@ -41,8 +41,9 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
             yield outputs("output while a gradient is recorded", out, truth)
             if truth.states is not None and state is not None:
                 yield state_after("final state while a gradient is recorded", state, truth, operator.length(x))
-        names = [n for n in found if (by_state if n == STATE else by_inputs)]
-        for number, name in enumerate(names):
+        for number, name in enumerate(found):  # one direction an input in all laws, since the declaration's derivative is dear
+            if not (by_state if name == STATE else by_inputs):
+                continue
             direction = np.asarray(case.rng(202, number).standard_normal(found[name].shape))
             toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
             push = None if x.state is None else direction if name == STATE else np.zeros_like(x.state)

@@ -1,10 +1,12 @@
 """Bounds: correct forms far below them, faults far above, and no wider than the analysis asks for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from isoform.properties import bounds
-from isoform.properties.columns import operator, operators
+from isoform.properties import bounds, memory, normalized_linear_attention, state_space
+from isoform.properties.columns import columns, operator, operators
 from isoform.properties.laws.table import BLIND
 from isoform.properties.strategies import Case
 from isoform.properties.tensors import precision
@@ -65,6 +67,26 @@ def test_exact_transitions_are_multiplied_before_the_absolute_value():
     assert kept.output[1, 0] == pytest.approx(bounds.SECOND_ORDER) and lost.output[1, 0] < 1e-30
     assert kept.states[2, 0, 0] == pytest.approx(bounds.SECOND_ORDER) and lost.states[2, 0, 0] < 1e-30
     assert kept.output[0, 0] == lost.output[0, 0] == pytest.approx(bounds.SECOND_ORDER)
+
+
+@pytest.mark.parametrize("o", [o for c in columns() for o in operators(c) if "state" in o.capabilities], ids=lambda o: o.name)
+def test_the_bounds_of_the_truth_are_a_share_of_those_of_a_form(o, monkeypatch):
+    """What `beside_truth` has is no less than the sum of the two bounds, and twice that of the form at most."""
+    seen = []
+
+    def checked(bound, precision):
+        found, both, own = bound(precision), bounds.beside_truth(bound, precision), bound(bounds.EXACT)
+        for a, b, c in ((found.output, both.output, own.output), (found.states, both.states, own.states)):
+            assert (b >= (a + c) * (1 - 1e-12)).all() and (b <= 2 * a * (1 + 1e-12) + 1e-290).all()
+            seen.append(a.size)
+        return both
+
+    for module in (memory, normalized_linear_attention, state_space):
+        monkeypatch.setattr(module, "beside_truth", checked)
+    for case in o.corners():
+        if case.size("t") < 20:
+            o.refer(o.draw(replace(case, seed=10**6)))  # a seed that no other test has a truth of
+    assert sum(seen) > 100
 
 
 def test_carried_errors_of_the_identity_add_up():
