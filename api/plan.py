@@ -111,4 +111,4 @@ def cross_check(name: str, level: str, seed: int) -> Any:
     from isoform.properties.crosscheck import crosscheck
 
     forms = importlib.import_module(f"isoform.impl.{name}")
-    return crosscheck(name, forms.FORMS, getattr(forms, "STEPS", {}), level=level, seed=seed)
+    return crosscheck(name, forms.FORMS, getattr(forms, "STEPS", {}), getattr(forms, "CACHED", {}), level=level, seed=seed)

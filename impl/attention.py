@@ -27,7 +27,7 @@ from ._common import _seen_finite, accumulator, check, check_groups, check_posit
 from ._rotation import Positions, angles, turn
 from ._softmax import Kernel, Sight, attend, blocks, fused
 
-__all__ = ["FORMS", "STEPS", "KVCache", "RingCache", "blockwise", "crop", "extend", "full", "masked", "rotate", "step"]
+__all__ = ["CACHED", "FORMS", "STEPS", "KVCache", "RingCache", "blockwise", "crop", "extend", "full", "masked", "rotate", "step"]
 
 Cache = TypeVar("Cache", KVCache, RingCache)
 
@@ -204,6 +204,7 @@ def rotate(
 
 FORMS = {"attention": (masked, blockwise), "full-attention": (full,)}
 STEPS = {"attention": step}
+CACHED = {"attention": {"extend": extend, "crop": crop, "ring": RingCache}}
 
 
 def _causal(

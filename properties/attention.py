@@ -7,7 +7,7 @@ of the declaration on the keys that it does see; a row that sees none is 0.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +18,10 @@ from isoform.derivations.attention import DECLARATIONS
 
 from . import oracle, scipy_truth, strategies
 from .bounds import EXACT, SECOND_ORDER, gamma, stored
-from .operator import Input, Instance, Operator, Reference
+from .decoding import Plan
+from .operator import Form, Input, Instance, Operator, Reference, pair
 from .strategies import LARGE, SMALL, Case, normal
-from .tensors import Precision, precision, rounded, tensor
+from .tensors import Precision, joined, precision, rounded, tensor
 
 Array = np.ndarray[Any, Any]
 Cache = namedtuple("Cache", "k v")
@@ -51,19 +52,32 @@ def draw(case: Case, causal: bool) -> Instance:
         inputs["k"] = np.repeat(inputs["k"][:, ::2], 2, axis=1)[:, :s]
     if case.has("constant"):
         inputs["v"] = rounded(np.full_like(inputs["v"], 1.5 * case.unit), case.dtype)
-    options: dict[str, Any] = dict(strategies.scaling(case))
-    if case.has("padding"):
-        inputs["mask"] = case.rng(5).random((b, s)) < 0.7
-        inputs["mask"][:, 1::5] = False  # by chance alone nothing might be hidden
-    if case.has("mask") or case.has("edge"):
-        inputs["mask"] = case.rng(5).random((b, t, s)) < 0.6
-        inputs["mask"][:, ::3] = False
+    options: dict[str, Any] = {"chunk_size": case.size("block"), **strategies.scaling(case)}
+    inputs |= mask(case, b, t, s)
     if causal and case.has("window"):
-        options["window_size"] = 1 + case.seed % (t + 1)
-    if case.has("hidden") and "mask" in inputs and inputs["mask"].ndim == 2:
+        options["window_size"] = case.size("window")
+    found = Instance(inputs, None, options, case.dtype)
+    if case.has("hidden"):
+        unseen = ~visible(found, causal).any(1)[:, :, None, None]
         for name, bad in (("k", np.inf), ("v", np.nan)):
-            inputs[name] = np.where(inputs["mask"][:, :, None, None], inputs[name], bad)
-    return Instance(inputs, None, options, case.dtype)
+            inputs[name] = np.where(unseen, bad, inputs[name])
+    return found
+
+
+def mask(case: Case, b: int, t: int, s: int) -> dict[str, Array]:
+    """The mask of the case's structure: tokens of padding on the left, on the right or anywhere, or any keys for each row."""
+    if case.has("mask") or case.has("edge"):
+        shown = case.rng(5).random((b, t, s)) < 0.6
+        shown[:, ::3] = False
+        return {"mask": shown}
+    if case.has("padding"):
+        shown = case.rng(5).random((b, s)) < 0.7
+        shown[:, 1::5] = False  # by chance alone nothing might be hidden
+        return {"mask": shown}
+    hidden = (np.arange(b)[:, None] + 1 + case.seed) % (s // 2 + 2)
+    if case.has("padding-left"):
+        return {"mask": np.arange(s) >= hidden}
+    return {"mask": np.arange(s) < s - hidden} if case.has("padding-right") else {}
 
 
 @dataclass(frozen=True)
@@ -162,9 +176,7 @@ def _row_bound(r: Row, truth: Array, precision: Precision) -> Array:
     return ((p * error) @ np.abs(r.values - truth) + own) * SECOND_ORDER + precision.tiny * (1 + np.abs(r.values).sum(0))
 
 
-def derive(
-    x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Array], weights: Array
-) -> tuple[float, float]:
+def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Array], weights: Array) -> tuple[float, float]:
     """The derivative of Σ weights · o in a direction, and its bound.
 
     With errors e in the weights p, relative, each of the terms p dv and p (dq k + q dk) (v - o) is off by at most
@@ -191,8 +203,44 @@ class Attention(Operator):
     """Attention, whose step takes the keys and values so far for a state."""
 
     def steps(self, x: Instance) -> bool:
-        """A step has neither mask nor window, and no query without a key."""
-        return not {"mask", "window_size"} & (set(x.inputs) | set(x.options)) and x.inputs["k"].shape[1] >= self.length(x)
+        """Without a mask and a window, and with no query before the first key; `decode` has the others."""
+        return self.decodes(x) and not {"mask", "window_size"} & (set(x.inputs) | set(x.options))
+
+    def decodes(self, x: Instance) -> bool:
+        """Every token has its key, and a mask is of tokens."""
+        return x.inputs["k"].shape[1] >= self.length(x) and np.ndim(x.inputs.get("mask", [[]])) == 2
+
+    def decode(self, form: Form, plan: Plan) -> Callable[..., Any]:
+        """The whole by a cache, a ring where there is a window; keys before the first token enter first."""
+
+        def whole(q: Any, k: Any, v: Any, scale: float | None = None, mask: Any = None, window_size: int | None = None) -> Any:
+            before = k.shape[1] - q.shape[1]
+
+            def feed(cache: Any, new: tuple[Any, Any, Any], shown: Any) -> tuple[Any, Any]:
+                more = {"scale": scale} | ({} if shown is None else {"mask": shown})
+                if not plan.single or form.step is None:
+                    return pair(form.cached["extend"](*new, cache=cache, **more))
+                out, cache = form.step(*(a.squeeze(1) for a in new), cache=cache, **more)
+                return out.unsqueeze(1), cache
+
+            def enter(cache: Any, a: int, b: int) -> tuple[Any, Any]:
+                at = slice(before + a, before + b)
+                return feed(cache, (q[:, a:b], k[:, at], v[:, at]), None if mask is None else mask[:, : before + b])
+
+            def others(cache: Any, a: int) -> Any:
+                shown = None if mask is None else mask[:, : before + a]
+                for _ in range(plan.count):
+                    shown = None if shown is None else joined((shown, shown.new_ones(len(shown), 1)))
+                    _, cache = feed(cache, tuple(x.new_full((len(x), 1, *x.shape[2:]), plan.content) for x in (q, k, v)), shown)
+                return cache
+
+            cache = None if window_size is None else form.cached["ring"](window_size, spare=plan.spare)
+            if before:
+                early = (q.new_zeros(len(q), before, *q.shape[2:]), k[:, :before], v[:, :before])
+                _, cache = form.cached["extend"](*early, cache=cache, mask=None if mask is None else mask[:, :before])
+            return joined(plan.follow(cache, enter, others, form.cached["crop"]))
+
+        return whole
 
     def token(self, step: Any, x: Instance, t: int) -> dict[str, Any]:
         """The arguments of a step: the new token, and a cache where there are keys before the first one."""
@@ -210,25 +258,30 @@ SHAPE = strategies.sizes(
     groups=st.integers(1, 3),
     d=st.integers(1, 5),
     v=st.integers(1, 5),
+    window=st.sampled_from((1, 2, 3, 5, 8)),
+    block=strategies.chunks,
 )
-MASKS = ("padding", "mask")
+MASKS = ("padding", "padding-left", "padding-right", "mask")
 VALUES = ("duplicate-keys", "constant", "ties")
 
 
 def corners(name: str) -> Iterator[Case]:
-    """Cases that every run has."""
-    for t, scale, dtype, flags in (
-        (7, SMALL, "float32", ()),
-        (6, LARGE, "float32", ("longer", "other-scale")),
-        (7, LARGE, "float32", ("padding", "hidden")),
-        (5, SMALL, "float32", ("mask", "longer")),
-        (9, LARGE, "float64", ("window",)),
-        (6, LARGE, "bfloat16", ()),
-        (6, SMALL, "float32", ("shorter",)),
-        (70, LARGE, "float32", ()),
-        (8, LARGE, "float32", ("ties", "longer")),
+    """Cases that every run has: ragged blocks, one block longer than the sequence, windows that slide and that do not."""
+    for t, scale, dtype, flags, other in (
+        (7, SMALL, "float32", (), {"block": 2}),
+        (6, LARGE, "float32", ("longer", "other-scale"), {"block": 4}),
+        (7, LARGE, "float32", ("padding", "hidden"), {"b": 2}),
+        (5, SMALL, "float32", ("mask", "longer"), {"block": 3}),
+        (9, LARGE, "float64", ("window",), {"block": 2}),
+        (6, LARGE, "bfloat16", (), {"block": 16}),
+        (6, SMALL, "float32", ("shorter",), {}),
+        (70, LARGE, "float32", (), {"block": 16}),
+        (8, LARGE, "float32", ("ties", "longer"), {"block": 3}),
+        (8, SMALL, "float32", ("padding-left", "hidden", "window"), {"b": 2, "block": 3}),
+        (7, LARGE, "float16", ("padding-right", "hidden", "longer"), {"b": 2, "window": 2}),
     ):
-        yield Case(name, (("b", 1), ("t", t), ("h", 2), ("groups", 2), ("d", 3), ("v", 2)), t, dtype, scale, tuple(flags))
+        shape = {"b": 1, "t": t, "h": 2, "groups": 2, "d": 3, "v": 2, "window": 3, "block": 64} | other
+        yield Case(name, tuple(shape.items()), t, dtype, scale, tuple(flags))
 
 
 def operator(declaration: Any, causal: bool) -> Operator:
@@ -243,12 +296,13 @@ def operator(declaration: Any, causal: bool) -> Operator:
         declaration=declaration,
         inputs=INPUTS,
         state_axes="",
-        capabilities=COMMON | ({"causal", "resumes-by-keys", "quarantine"} if causal else set()),
+        capabilities=COMMON | ({"causal", "resumes-by-keys", "quarantine", "window"} if causal else set()),
         cases=strategies.cases(declaration.operator, SHAPE, structure),
         corners=lambda: tuple(corners(declaration.operator)),
         draw=lambda case: draw(case, causal),
         refer=lambda x: refer(x, declaration, causal),
         derive=derivative,
+        sees=lambda x: visible(x, causal),
         step_argument="cache",
         independent=lambda x: scipy_truth.softmax_attention(x, visible(x, causal), scale_of(x)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -41,11 +41,12 @@ def crosscheck(
     column: str,
     forms: Mapping[str, tuple[Callable[..., Any], ...]],
     steps: Mapping[str, Callable[..., Any]],
+    cached: Mapping[str, Mapping[str, Callable[..., Any]]] | None = None,
     *,
     level: str,
     seed: int,
 ) -> CrosscheckResult:
-    """Check every form of a column, by operator name, under every law.
+    """Check every form of a column, by operator name, under every law; ``cached`` are functions that decode with a cache.
 
     Raises ValueError for an unknown level, and for forms of an operator that the column does not declare: they would
     go unchecked.
@@ -56,24 +57,25 @@ def crosscheck(
     unknown = sorted(set(forms) - set(known))
     if unknown:
         raise ValueError(f"{column} has forms of {', '.join(unknown)}, but no such operator")
-    results = tuple(r for name, given in forms.items() for r in check_forms(known[name], given, steps.get(name), LEVELS[level], seed))
+    beside = {name: forms_of(given, steps.get(name), (cached or {}).get(name)) for name, given in forms.items()}
+    results = tuple(r for name, given in beside.items() for r in check_forms(known[name], given, LEVELS[level], seed))
     return CrosscheckResult(column, results, {name: evidence([r for r in results if r.operator == name]) for name in forms})
 
 
-def check_forms(
-    operator: Operator, functions: tuple[Callable[..., Any], ...], step: Callable[..., Any] | None, effort: Effort, seed: int
-) -> Iterable[LawResult]:
+def check_forms(operator: Operator, forms: Sequence[Form], effort: Effort, seed: int) -> Iterable[LawResult]:
     """Every law on every form of an operator; all forms under one law after another, since they share its truths."""
-    forms = forms_of(functions, step)
     by_law = [[run_law(law, operator, f, examples=effort.examples, seed=seed, corners=effort.corners) for f in forms] for law in laws()]
     return [result for own in zip(*by_law, strict=True) for result in own]
 
 
-def forms_of(functions: tuple[Callable[..., Any], ...], step: Callable[..., Any] | None) -> tuple[Form, ...]:
-    """The forms of an operator, each beside its siblings; the step goes with the first."""
-    return tuple(
-        Form(f.__name__, f, step if n == 0 else None, tuple(g for g in functions if g is not f)) for n, f in enumerate(functions)
-    )
+def forms_of(
+    functions: tuple[Callable[..., Any], ...],
+    step: Callable[..., Any] | None,
+    cached: Mapping[str, Callable[..., Any]] | None = None,
+) -> tuple[Form, ...]:
+    """The forms of an operator, each beside its siblings; the step and the functions with a cache go with the first."""
+    first, *others = (Form(f.__name__, f, siblings=tuple(g for g in functions if g is not f)) for f in functions)
+    return (replace(first, step=step, cached=cached or {}), *others)
 
 
 def evidence(results: Sequence[LawResult]) -> tuple[Evidence, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from isoform.derivations.kernel.formulas import Declaration
 
+    from .decoding import Plan
     from .strategies import Case
 
 Array = np.ndarray[Any, Any]
@@ -93,7 +94,8 @@ class Reduction:
 class Form:
     """A callable under test, with the step form and the sibling forms of its operator, where there are any.
 
-    ``chunk`` is the chunk size of a kernel that has no argument for it; bounds depend on it.
+    ``chunk`` is the chunk size of a kernel that has no argument for it; bounds depend on it. ``cached`` are the functions
+    that decode with a cache, by the names that `Operator.decode` knows.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Form:
     step: Callable[..., Any] | None = None
     siblings: tuple[Callable[..., Any], ...] = ()
     chunk: int = 0
+    cached: Mapping[str, Callable[..., Any]] = field(default_factory=dict, hash=False)
 
     def takes(self, argument: str) -> bool:
         """Whether the callable has an argument of this name."""
@@ -135,7 +138,8 @@ class Operator:
     bound (both remember their results), ``independent`` the outputs by another library. ``state_argument`` and
     ``step_argument`` name the state in the call of the forms and of the step; ``optional`` names options that are left out
     where a form does not have them, and ``needed`` the argument that a structure flag needs. ``reductions`` are special
-    cases; ``neutral`` names, in each way that there is, the inputs that are 0 at a token which changes nothing.
+    cases; ``neutral`` names, in each way that there is, the inputs that are 0 at a token which changes nothing. ``sees`` says
+    which keys a row may see, (b, t, s).
     """
 
     name: str
@@ -153,6 +157,7 @@ class Operator:
     needed: Mapping[str, str] = field(default_factory=dict)
     reductions: tuple[Reduction, ...] = ()
     neutral: tuple[tuple[str, ...], ...] = ()
+    sees: Callable[[Instance], Array] | None = None
     state_argument: str = "initial_state"
     final_argument: str = "output_final_state"
     step_argument: str = "state"
@@ -231,6 +236,14 @@ class Operator:
     def steps(self, x: Instance) -> bool:
         """Whether a step form can compute this instance."""
         return True
+
+    def decodes(self, x: Instance) -> bool:
+        """Whether functions with a cache can compute this instance."""
+        return False
+
+    def decode(self, form: Form, plan: Plan) -> Callable[..., Any]:
+        """The whole by the functions with a cache of a form, called as the form is. Raises NotImplementedError where there are none."""
+        raise NotImplementedError(f"{self.name} has no cache")
 
     def token(self, step: Callable[..., Any], x: Instance, t: int) -> dict[str, Any]:
         """The arguments of a step form for token t, with the initial state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -140,6 +140,11 @@ def tensors_in(x: Any) -> list[Tensor]:
     if isinstance(x, Tensor):
         return [x]
     return [t for e in x for t in tensors_in(e)] if isinstance(x, (tuple, list)) else []
+
+
+def joined(parts: Sequence[Tensor], axis: int = 1) -> Tensor:
+    """Tensors one behind the other."""
+    return torch.cat(list(parts), axis)
 
 
 def overwrite(t: Tensor) -> None:

@@ -21,9 +21,9 @@ def found():
     """Every operator with each of its forms, by what the columns export."""
     for column in columns():
         module = importlib.import_module(f"isoform.impl.{column.replace('-', '_')}")
-        steps = getattr(module, "STEPS", {})
+        steps, cached = (getattr(module, name, {}) for name in ("STEPS", "CACHED"))
         for operator in operators(column):
-            for form in forms_of(module.FORMS[operator.name], steps.get(operator.name)):
+            for form in forms_of(module.FORMS[operator.name], steps.get(operator.name), cached.get(operator.name)):
                 yield operator, form
 
 
@@ -60,7 +60,8 @@ def test_every_form_belongs_to_an_operator():
     for column in columns():
         module = importlib.import_module(f"isoform.impl.{column.replace('-', '_')}")
         assert set(module.FORMS) == {o.name for o in operators(column)}
-        assert set(getattr(module, "STEPS", {})) <= set(module.FORMS)
+        for others in ("STEPS", "CACHED"):
+            assert set(getattr(module, others, {})) <= set(module.FORMS)
 
 
 def test_every_implemented_column_is_checked():

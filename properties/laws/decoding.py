@@ -1,0 +1,90 @@
+"""Decoding with a cache: tokens in parts of any size, taken back, and continued in two ways from one cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..decoding import FORK, ROLL_BACK, Plan
+from ..operator import Form, FormRaised, Instance, Operator
+from ..strategies import Case
+from . import gradients
+from .table import Comparison, Law, instance, needs, outputs, reference
+from .time import cuts
+
+DEEP = 4
+"""Tokens taken back from a ring at once."""
+BY_INPUTS = next(law for law in gradients.LAWS if law.name == "gradient-of-inputs")
+
+
+def ways(operator: Operator, form: Form, case: Case, x: Instance, **detour: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The whole by a cache, cut in several ways, and token by token; called as the form is."""
+    if not form.cached or not operator.decodes(x):
+        return
+    steps = operator.length(x)
+    for places in cuts(case, steps):
+        ends = tuple(min(p, steps) for p in places)
+        yield f"in parts {ends}", operator.decode(form, Plan(ends, **detour))
+    if form.step is not None and steps:
+        yield "token by token", operator.decode(form, Plan(tuple(range(steps + 1)), single=True, **detour))
+
+
+def _in_parts(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    for how, whole in ways(operator, form, case, x):
+        found, _ = operator.run(whole, x)
+        yield outputs(f"output {how}", found, truth)
+
+
+def _two_continuations(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    for how, whole in ways(operator, form, case, x, detour=FORK, content=_content(case)):
+        found, _ = operator.run(whole, x)
+        yield outputs(f"output {how} beside other continuations", found, truth)
+
+
+def _content(case: Case) -> float:
+    """What other tokens consist of: numbers, or NaN, of which a trace cannot be missed."""
+    return 7.0 if case.seed % 2 else np.nan
+
+
+def _rolled_back(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    x, truth = instance(operator, case), reference(operator, case)
+    count = 1 + case.seed % 3
+    for how, whole in ways(operator, form, case, x, detour=ROLL_BACK, count=count, content=_content(case), spare=count - 1):
+        found, _ = operator.run(whole, x)
+        yield outputs(f"output {how} after {count} other tokens that were taken back", found, truth)
+    for how, whole in ways(operator, form, case, x, detour=ROLL_BACK, count=DEEP, content=_content(case)):
+        try:
+            found, _ = operator.run(whole, x)
+        except FormRaised as error:
+            if "ValueError" not in str(error):
+                raise
+            yield Comparison("refused", np.ones(1), np.ones(1), np.zeros(1))
+            continue
+        yield outputs(f"output {how} after {DEEP} other tokens that were not refused", found, truth)
+
+
+def _gradient(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    for how, whole in ways(operator, form, case, instance(operator, case)):
+        for c in BY_INPUTS.check(operator, replace(form, function=whole), case):
+            yield replace(c, what=f"{c.what}, {how}")
+
+
+def _cached(operator: Operator, form: Form) -> str:
+    return "" if form.cached else "there are no functions with a cache"
+
+
+def _differentiable(operator: Operator, form: Form) -> str:
+    return needs("gradient")(operator, form) or _cached(operator, form)
+
+
+LAWS = (
+    Law("cached-parts", "tokens that enter a cache in parts of any size are the whole", _in_parts, _cached),
+    Law("two-continuations", "what else is continued from a cache does not change it", _two_continuations, _cached, weight=0.5),
+    Law("roll-back", "tokens taken back from a cache have never been there, or it is refused", _rolled_back, _cached, weight=0.5),
+    Law("gradient-of-parts", "the gradient through a cache is the declaration's", _gradient, _differentiable, BY_INPUTS.prepare, 0.5),
+)
