@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Formula, Statement
-from ..kernel.scripts import Chain, Direct, Each, Hypothesis, Induction, Lemma, Link, Part, Rowwise
-from ..kernel.terms import Family, Hadamard, Index, Num, Recurrence, Stack, Sum, Term, Where, cuts, entries, indices, le, named, recurrence
+from ..kernel.scripts import Direct, Each, Hypothesis, Induction, Lemma, Part, Rowwise
+from ..kernel.terms import Eye, Family, Hadamard, Index, Num, Recurrence, Stack, Term, Where, cuts, entries, indices, le, named, recurrence
 from .forms import decay
-from .operator import DAO, DECLARATION, H0, YOCO, H, k, q, t, v
+from .operator import DAO, DECLARATION, H0, YOCO, H, d_k, d_v, gamma, k, q, t, v
 
-i, j, n = indices("i j n")
+i, j, n, s = indices("i j n s")
 b = cuts("b")
 
 
@@ -53,8 +53,13 @@ def chunked(states: Term = S[i], at: Term = H[b[i]], chunk: Term = chunk_outputs
 
 
 chunkwise = Statement(chunked(), le(0, i))
-state = Lemma("gated-retention/unrolled")
-since = Sum(decay(j + 1, t) * v[j] * k[j].T, j, b[i] + 1, t)
+affine = {"L": ((t,), gamma[t] * Eye(d_v)), "R": ((t,), Eye(d_k)), "U": ((t,), v[t] * k[t].T)}
+
+
+def resumed(last: Index) -> Lemma:
+    """The state from that at the start of chunk i and the writes since then."""
+    return Lemma("affine/split-resume", part=1, at={s: b[i], t: last}, families=affine)
+
 
 CHUNKWISE = Claim(
     id="gated-retention/chunkwise",
@@ -66,15 +71,8 @@ CHUNKWISE = Claim(
     ),
     proof=Each(
         (
-            Induction(i, Direct(note="no chunk"), Direct((Hypothesis(), state), "both states, unrolled: the sums join at the cut")),
-            Rowwise(
-                t,
-                Chain(
-                    (Link(((decay(b[i] + 1, t) * S[i] + since) * q[t]).T, note="row t: the mask cuts the sum at t"),),
-                    (Part(1), state),
-                    "the state at the cut, faded, and the writes since then are the state",
-                ),
-            ),
+            Induction(i, Direct(note="no chunk"), Direct((Hypothesis(), resumed(b[i + 1])), "the run, cut and resumed at the chunk")),
+            Rowwise(t, Direct((Part(1), resumed(t)), "row t: the mask cuts the sum at t; resumed up to t, the run is the same")),
         )
     ),
     operator=DECLARATION,

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Formula, Statement
-from ..kernel.scripts import Chain, Direct, Each, Hypothesis, Induction, Lemma, Link, Part, Rowwise
-from ..kernel.terms import Family, Hadamard, Index, Stack, Term, cuts, entries, indicator, indices, le, named, recurrence
-from .forms import writes
-from .operator import DECLARATION, H0, KATHAROPOULOS, H, i, j, k, q, t, v
+from ..kernel.scripts import Direct, Each, Hypothesis, Induction, Lemma, Part, Rowwise
+from ..kernel.terms import Eye, Family, Hadamard, Index, Stack, Term, cuts, entries, indicator, indices, le, named, recurrence
+from .operator import DECLARATION, H0, KATHAROPOULOS, H, d_k, d_v, i, j, k, q, s, t, v
 
 YANG = "Yang et al., Gated Linear Attention Transformers with Hardware-Efficient Training, arXiv 2312.06635"
 
@@ -48,7 +47,13 @@ def chunked(at: Term = H[b[i]], chunk: Term = chunk_outputs) -> Formula:
 
 
 chunkwise = Statement(chunked(), le(0, i))
-state = Lemma("linear-attention/state")
+affine = {"L": ((t,), Eye(d_v)), "R": ((t,), Eye(d_k)), "U": ((t,), v[t] * k[t].T)}
+
+
+def resumed(last: Index) -> Lemma:
+    """The state from that at the start of chunk i and the writes since then."""
+    return Lemma("affine/split-resume", part=1, at={s: b[i], t: last}, families=affine)
+
 
 CHUNKWISE = Claim(
     id="linear-attention/chunkwise",
@@ -60,15 +65,8 @@ CHUNKWISE = Claim(
     ),
     proof=Each(
         (
-            Induction(i, Direct(note="no chunk"), Direct((Hypothesis(), state), "both states, unrolled: the sums join at the cut")),
-            Rowwise(
-                t,
-                Chain(
-                    (Link(((S[i] + writes(b[i] + 1, t)) * q[t]).T, note="row t: the mask cuts the sum at t"),),
-                    (Part(1), state),
-                    "the state at the cut and the writes since then are the state",
-                ),
-            ),
+            Induction(i, Direct(note="no chunk"), Direct((Hypothesis(), resumed(b[i + 1])), "the run, cut and resumed at the chunk")),
+            Rowwise(t, Direct((Part(1), resumed(t)), "row t: the mask cuts the sum at t; resumed up to t, the run is the same")),
         )
     ),
     operator=DECLARATION,

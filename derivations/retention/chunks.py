@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Formula, Statement
-from ..kernel.scripts import Chain, Direct, Each, Hypothesis, Induction, Lemma, Link, Part, Rowwise
-from ..kernel.terms import Family, Hadamard, Index, Num, Recurrence, Stack, Sum, Term, Where, cuts, entries, indices, le, named, recurrence
-from .operator import DECLARATION, H0, SUN, H, gamma, k, q, t, v
+from ..kernel.scripts import Direct, Each, Hypothesis, Induction, Lemma, Part, Rowwise
+from ..kernel.terms import Eye, Family, Hadamard, Index, Num, Recurrence, Stack, Term, Where, cuts, entries, indices, le, named, recurrence
+from .forms import powers
+from .operator import DECLARATION, H0, SUN, H, d_k, d_v, gamma, k, q, t, v
 
-i, j, n = indices("i j n")
+i, j, n, s = indices("i j n s")
 b = cuts("b")
 
 
@@ -52,8 +53,13 @@ def chunked(states: Term = S[i], at: Term = H[b[i]], chunk: Term = chunk_outputs
 
 
 chunkwise = Statement(chunked(), le(0, i))
-state = Lemma("retention/unrolled")
-since = Sum(gamma ** (t - j) * v[j] * k[j].T, j, b[i] + 1, t)
+affine = {"L": ((t,), gamma * Eye(d_v)), "R": ((t,), Eye(d_k)), "U": ((t,), v[t] * k[t].T)}
+
+
+def resumed(last: Index) -> Lemma:
+    """The state from that at the start of chunk i and the writes since then."""
+    return Lemma("affine/split-resume", part=1, at={s: b[i], t: last}, families=affine)
+
 
 CHUNKWISE = Claim(
     id="retention/chunkwise",
@@ -62,15 +68,10 @@ CHUNKWISE = Claim(
     sources=(Source(SUN, "equation 7", "chunks of any sizes, and a state at the start; without rotation and normalisation"),),
     proof=Each(
         (
-            Induction(i, Direct(note="no chunk"), Direct((Hypothesis(), state), "both states, unrolled: the sums join at the cut")),
-            Rowwise(
-                t,
-                Chain(
-                    (Link(((gamma ** (t - b[i]) * S[i] + since) * q[t]).T, note="row t: the mask cuts the sum at t"),),
-                    (Part(1), state),
-                    "the state at the cut, faded, and the writes since then are the state",
-                ),
+            Induction(
+                i, Direct(note="no chunk"), Direct((Hypothesis(), resumed(b[i + 1]), powers), "the run, cut and resumed at the chunk")
             ),
+            Rowwise(t, Direct((Part(1), resumed(t), powers), "row t: the mask cuts the sum at t; resumed up to t, the run is the same")),
         )
     ),
     operator=DECLARATION,
