@@ -12,7 +12,7 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Statement
 from ..kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Part, Unfold
 from ..kernel.terms import Exp, Index, Num, Term, Zero, indices, le, named, recurrence, scalar, vector, vectors
-from .recurrence import NOTE, d_in, t, x
+from .recurrence import NOTE, d_in, run, t, x
 
 HOCHREITER = "Hochreiter and Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997)"
 GERS = "Gers, Schmidhuber, Cummins, Learning to Forget, Neural Computation 12 (2000)"
@@ -62,7 +62,7 @@ def read(inputs: Term, cell: Term) -> Term:
 
 
 cell = recurrence("c", c0, lambda t, c: sigmoid(lstm("f", t)) * c + sigmoid(lstm("i", t)) * tanh(lstm("g", t)))
-H = recurrence("S", c0, lambda t, H: reflect(x[t], H) + take_in(x[t]))
+H = run(x, c0, lambda t, H: reflect(x[t], H), lambda t, x: take_in(x[t]), "S")
 
 y, z = vector("y", d_in), vector("z", d_in)
 p, q = scalar("p"), scalar("q")

@@ -9,6 +9,7 @@ their variants.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..claim import Claim, NearMiss, Source, variant
@@ -40,9 +41,15 @@ def read(at: Index, state: Term) -> Term:
     return Apply("f_C", (Ind(at), state), d_out, 1)
 
 
-def run(inputs: Family) -> Recurrence:
-    """The recurrence on a sequence of inputs."""
-    return recurrence("H", H0, lambda t, H: reflect(t, H) + take_in(t, inputs))
+def run(
+    inputs: Family,
+    start: Term = H0,
+    f_A: Callable[[Index, Term], Term] = reflect,
+    f_B: Callable[[Index, Family], Term] = take_in,
+    name: str = "H",
+) -> Recurrence:
+    """The recurrence on a sequence of inputs, with functions of which nothing is known, or with given ones."""
+    return recurrence(name, start, lambda t, H: f_A(t, H) + f_B(t, inputs))
 
 
 H = run(x)
