@@ -457,6 +457,10 @@ def _anchors(m: Mono, b: str) -> list[Affine | None]:
     found: dict[str, set[Affine]] = {}
     for a in [x for x, _ in m.scalars] + list(m.word):
         _occurrences(a, b, found)
+    if not found and m.exponent is not None:
+        for k, _ in m.exponent.monos:
+            for a in [x for x, _ in k.scalars] + list(k.word):
+                _occurrences(a, b, found)
     if not found:
         for a, e in m.scalars:
             found.setdefault("exponent" + a.skeleton, set()).add(e)
