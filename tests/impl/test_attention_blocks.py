@@ -55,7 +55,7 @@ class Largest(TorchDispatchMode):
 def test_memory_is_linear_in_the_length(window, padded):
     """No result is larger than an input or a block of scores; kept for the backward pass are those and two numbers a row."""
     h, d, size = 2, 4, 8
-    for t in (64, 256):
+    for t in (64, 128):
         q, k, v = (torch.randn(1, t, h, d, requires_grad=True) for _ in range(3))
         mask = torch.rand(1, t) < 0.7 if padded else None
         kept = []
@@ -114,12 +114,12 @@ def test_a_second_derivative_is_refused():
         first.sum().backward()
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"window_size": 2}, {"mask": torch.tensor([[True] * 5, [False] * 2 + [True] * 3])}], ids=str)
-def test_gradients_compile(kwargs):
+def test_gradients_compile():
     torch.compiler.reset()
     leaves = draw(4, 5)
+    shown = {"mask": torch.tensor([[True] * 5, [False] * 2 + [True] * 3]), "window_size": 3, "chunk_size": 4}
     compiled = torch.compile(attention.blockwise, fullgraph=True, backend="aot_eager")
-    found, want = (torch.autograd.grad(f(*leaves, chunk_size=2, **kwargs).sin().sum(), leaves) for f in (compiled, attention.blockwise))
+    found, want = (torch.autograd.grad(f(*leaves, **shown).sin().sum(), leaves) for f in (compiled, attention.blockwise))
     assert all(torch.equal(a, b) for a, b in zip(found, want, strict=True))
 
 
