@@ -31,7 +31,7 @@ INPUTS = (
     Input("v", "b s hkv v"),
     Input("mask", "b t s|b s", "boolean, True meaning visible"),
 )
-COMMON = frozenset({"sequence", "groups", "gradient", "edges", "batch"})
+COMMON = frozenset({"sequence", "groups", "gradient", "edges", "batch", "padding-mask"})
 TIE = 16.0
 """The size of queries and keys whose scores are large and nearly equal: there errors of the scores decide."""
 

@@ -11,7 +11,8 @@ import numpy as np
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
 from ..tensors import rounded
-from .table import Comparison, Law, instance, reference
+from .decoding import ways
+from .table import Comparison, Law, instance, needs, reference
 
 Array = np.ndarray[Any, Any]
 ADDED = 3
@@ -23,16 +24,9 @@ LOUD = 64.0
 def _padding(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
     assert truth.states is not None
-    steps, batch = operator.length(x), truth.output.shape[0]
-    real = [max(0, steps - n) for n in range(batch)]
-    rng = case.rng(500)
+    steps, rng = operator.length(x), case.rng(500)
     total = steps + ADDED
-    places = {
-        "behind": [np.arange(n) for n in real],
-        "before": [np.arange(total - n, total) for n in real],
-        "between": [np.sort(rng.permutation(total)[:n]) for n in real],
-    }
-    for number, (where, positions) in enumerate(places.items()):
+    for number, (where, positions) in enumerate(_places(steps, truth.output.shape[0], rng).items()):
         zero = operator.neutral[(case.seed + number) % len(operator.neutral)]
         padded = _spread(operator, x, positions, total, zero, rng)
         beside = operator.refer(padded)
@@ -44,6 +38,17 @@ def _padding(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]
             yield Comparison(f"output beside {what}", own, truth.output[n, : len(at)], beside.bound[n, at], beside.sharp[n, at])
             if state is not None:
                 yield Comparison(f"final state with {what}", state[n], truth.states[n, len(at)], beside.states_bound[n, -1])
+
+
+def _places(steps: int, batch: int, rng: Any) -> dict[str, list[Array]]:
+    """Where the tokens of each sequence stand, by where the padding does; the sequences have fewer and fewer tokens."""
+    real = [max(0, steps - n) for n in range(batch)]
+    total = steps + ADDED
+    return {
+        "behind": [np.arange(n) for n in real],
+        "before": [np.arange(total - n, total) for n in real],
+        "between": [np.sort(rng.permutation(total)[:n]) for n in real],
+    }
 
 
 def _spread(operator: Operator, x: Instance, positions: list[Array], total: int, zero: tuple[str, ...], rng: Any) -> Instance:
@@ -62,8 +67,51 @@ def _spread(operator: Operator, x: Instance, positions: list[Array], total: int,
     return replace(x, inputs=inputs)
 
 
+def _masked(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    """A weight that is 0 adds no rounding, so the bound is that of the tokens alone."""
+    x, rng = instance(operator, case), case.rng(501)
+    batch = reference(operator, case).output.shape[0]
+    for where, positions in _places(operator.length(x), batch, rng).items():
+        alone = [operator.refer(operator.cut(x, 0, len(at))) for at in positions]
+        for kind, content in (("numbers", LOUD), ("NaN", np.nan)):
+            padded = _hidden(operator, x, positions, content, rng)
+            for how, function in (("", form.function), *ways(operator, form, case, padded)):
+                found, _ = operator.run(function, padded)
+                for n, (at, truth) in enumerate(zip(positions, alone, strict=True)):
+                    own = found[n : n + 1, at] if found.shape[:2] == (batch, operator.length(padded)) else found
+                    right = (a[n : n + 1] for a in (truth.output, truth.bound, truth.sharp))
+                    yield Comparison(f"output {how} beside padding {where} of {kind} that is masked", own, *right)
+
+
+def _hidden(operator: Operator, x: Instance, positions: list[Array], content: float, rng: Any) -> Instance:
+    """The tokens at these places of each sequence, a mask that shows them alone, and other content elsewhere."""
+    total = operator.length(x) + ADDED
+    inputs = {}
+    for name, given in x.inputs.items():
+        if not {"t", "s"} & set(operator.axes[name].of(given)):
+            inputs[name] = given
+            continue
+        shape = (len(positions), total, *given.shape[2:])
+        inputs[name] = rounded(rng.standard_normal(shape) * content * (np.abs(given).max(initial=0.0) or 1.0), x.dtype)
+        for n, at in enumerate(positions):
+            inputs[name][n, at] = given[n, : len(at)]
+    shown = np.zeros((len(positions), total), bool)
+    for n, at in enumerate(positions):
+        shown[n, at] = True
+    return replace(x, inputs=inputs | {"mask": shown})
+
+
+def _unmasked(case: Case) -> Case:
+    """A case without a mask and a window, in which each token has its key: a window would count the padding."""
+    others = ("mask", "padding", "padding-left", "padding-right", "edge", "hidden", "window", "longer", "shorter")
+    return replace(case, flags=tuple(f for f in case.flags if f not in others))
+
+
 def _has_neutral_tokens(operator: Operator, form: Form) -> str:
     return "" if operator.neutral else f"{operator.name} has no token that changes nothing"
 
 
-LAWS = (Law("padding", "tokens that change nothing change nothing, the final state included", _padding, _has_neutral_tokens, weight=0.5),)
+LAWS = (
+    Law("padding", "tokens that change nothing change nothing, the final state included", _padding, _has_neutral_tokens, weight=0.5),
+    Law("padding-mask", "tokens that are masked change nothing, whatever they contain", _masked, needs("padding-mask"), _unmasked, 0.5),
+)
