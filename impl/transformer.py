@@ -171,11 +171,14 @@ def decode(
     return _decode("transformer.decode", x, stack, memory, memory_mask, mask)
 
 
-def begin(stack: Stack, memory: Float[Tensor, "b s m"] | None = None, memory_mask: Bool[Tensor, "b s"] | None = None) -> State:
-    """The state before the first token; a memory is projected once. With a window, caches are rings."""
+def begin(
+    stack: Stack, memory: Float[Tensor, "b s m"] | None = None, memory_mask: Bool[Tensor, "b s"] | None = None, spare: int = 0
+) -> State:
+    """The state before the first token; a memory is projected once. With a window, caches are rings with so many spare slots."""
     window = stack.style.window_size
-    caches = tuple(None if window is None else RingCache(window) for _ in stack.layers)
-    return State(caches, _memories("transformer.begin", stack, memory), memory_mask)
+    caches = tuple(None if window is None else RingCache(window, spare) for _ in stack.layers)
+    shown = None if memory_mask is None else memory_mask.clone()
+    return State(caches, _memories("transformer.begin", stack, memory), shown)
 
 
 def extend(
@@ -313,8 +316,92 @@ def parameters(weights: Any) -> Iterator[Tensor]:
         yield from parameters(part)
 
 
-FORMS = {"encoder": (encode,), "decoder": (decode,)}
-STEPS = {"decoder": step}
+def stacked(
+    *,
+    q: Float[Tensor, "n m h d"],
+    k: Float[Tensor, "n m hkv d"],
+    v: Float[Tensor, "n m hkv v"],
+    o: Float[Tensor, "n h v m"],
+    up: Float[Tensor, "n m f"],
+    up_bias: Float[Tensor, "n f"],
+    down: Float[Tensor, "n f m"],
+    down_bias: Float[Tensor, "n m"],
+    gain: Float[Tensor, "n norms m"],
+    shift: Float[Tensor, "n norms m"],
+    end_gain: Float[Tensor, " m"] | None = None,
+    end_shift: Float[Tensor, " m"] | None = None,
+    cross_q: Float[Tensor, "n m h d"] | None = None,
+    cross_k: Float[Tensor, "n m hkv d"] | None = None,
+    cross_v: Float[Tensor, "n m hkv v"] | None = None,
+    cross_o: Float[Tensor, "n h v m"] | None = None,
+    pre_norm: bool = True,
+    base: float | None = None,
+    window_size: int | None = None,
+    eps: float = 1e-5,
+) -> Stack:
+    """A stack from tensors of the weights of all ``n`` layers: the norms of a layer in order, the one at the end apart.
+
+    Raises ValueError where some of the weights of cross-attention, or one of a norm's two, are missing.
+    """
+    crossing = (cross_q, cross_k, cross_v, cross_o)
+    if len({w is None for w in crossing}) > 1 or (end_gain is None) != (end_shift is None):
+        raise ValueError("transformer.stacked: cross-attention needs its four weights, and a norm its gain and its shift.")
+    end = None if end_gain is None or end_shift is None else Norm(end_gain, end_shift)
+    layers = []
+    for n in range(q.shape[0]):
+        first, *between, last = (Norm(g, s) for g, s in zip(gain[n], shift[n], strict=True))
+        cross = Heads(*(w[n] for w in crossing if w is not None)) if cross_q is not None else None
+        network = FeedForward(up[n], up_bias[n], down[n], down_bias[n])
+        layers.append(Layer(Heads(q[n], k[n], v[n], o[n]), first, network, last, cross, *between))
+    return Stack(tuple(layers), Style(pre_norm, base, window_size, eps), end)
+
+
+def encoder(x: Float[Tensor, "b t m"], mask: Bool[Tensor, "b t"] | None = None, **weights: Any) -> Float[Tensor, "b t m"]:
+    """`encode` by the arguments of `stacked`."""
+    return encode(x, stacked(**weights), mask)
+
+
+def decoder(
+    x: Float[Tensor, "b t m"],
+    memory: Float[Tensor, "b s m"] | None = None,
+    memory_mask: Bool[Tensor, "b s"] | None = None,
+    mask: Bool[Tensor, "b t"] | None = None,
+    **weights: Any,
+) -> Float[Tensor, "b t m"]:
+    """`decode` by the arguments of `stacked`."""
+    return decode(x, stacked(**weights), memory, memory_mask, mask)
+
+
+def decoder_begin(
+    memory: Float[Tensor, "b s m"] | None = None, memory_mask: Bool[Tensor, "b s"] | None = None, spare: int = 0, **weights: Any
+) -> State:
+    """`begin` by the arguments of `stacked`."""
+    return begin(stacked(**weights), memory, memory_mask, spare)
+
+
+def decoder_extend(
+    x: Float[Tensor, "b t m"], state: State, mask: Bool[Tensor, "b s"] | None = None, **weights: Any
+) -> tuple[Float[Tensor, "b t m"], State]:
+    """`extend` by the arguments of `stacked`."""
+    return extend(x, stacked(**weights), state, mask)
+
+
+def decoder_step(
+    x: Float[Tensor, "b m"],
+    memory: Float[Tensor, "b s m"] | None = None,
+    memory_mask: Bool[Tensor, "b s"] | None = None,
+    state: State | None = None,
+    mask: Bool[Tensor, "b s"] | None = None,
+    **weights: Any,
+) -> tuple[Float[Tensor, "b m"], State]:
+    """`step` by the arguments of `stacked`; a memory is read at the first token."""
+    stack = stacked(**weights)
+    return step(x, stack, begin(stack, memory, memory_mask) if state is None else state, mask)
+
+
+FORMS = {"encoder": (encoder,), "decoder": (decoder,)}
+STEPS = {"decoder": decoder_step}
+CACHED = {"decoder": {"begin": decoder_begin, "extend": decoder_extend, "crop": crop}}
 
 
 def _encode(where: str, x: Tensor, stack: Stack, mask: Tensor | None) -> Tensor:

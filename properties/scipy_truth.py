@@ -87,3 +87,45 @@ def response(a: Array, b: Array, u: Array, delta: float, start: Array) -> Array:
     held = np.concatenate([u, u[-1:]])
     _, _, states = signal.lsim((a, b.reshape(n, 1), np.eye(n), np.zeros((n, 1))), held, times, X0=start, interp=False)
     return np.asarray(states).reshape(len(u) + 1, n)
+
+
+def layers(x: Instance, causal: bool) -> Array:
+    """The stack of a transformer, all sequences and heads at once, by SciPy's softmax."""
+    w, options = x.inputs, x.options
+    y, t = w["x"], w["x"].shape[1]
+    mask = w.get("mask", np.ones(y.shape[:2], bool))
+    distance = np.arange(t)[:, None] - np.arange(t)
+    seen = mask[:, None] & ((distance >= 0) & (distance < options.get("window_size", t + 1)) if causal else True)
+    place = np.cumsum(mask, 1) - 1 if "mask" in w else np.arange(t)[None]
+    pairs = w["q"].shape[-1] // 2
+    spin = None if options["base"] is None else np.exp(1j * place[:, :, None] * options["base"] ** (-np.arange(pairs) / pairs))
+
+    def norm(y: Array, gain: Array, shift: Array) -> Array:
+        return gain * (y - y.mean(-1, keepdims=True)) / np.sqrt(y.var(-1, keepdims=True) + options["eps"]) + shift
+
+    def turn(y: Array) -> Array:
+        both = (y[..., :pairs] + 1j * y[..., pairs:]) * spin[:, :, None]
+        return np.concatenate([both.real, both.imag], -1)
+
+    def attend(y: Array, read: Array, names: tuple[str, ...], n: int, seen: Array, angles: Array | None) -> Array:
+        q, k, v = (np.einsum("btm,mhd->bthd", a, w[name][n]) for a, name in zip((y, read, read), names))
+        q, k = (q, k) if angles is None else (turn(q), turn(k))
+        k, v = (np.repeat(a, q.shape[2] // k.shape[2], 2) for a in (k, v))
+        scores = np.einsum("bthd,bshd->bhts", q, k) * q.shape[-1] ** -0.5
+        p = special.softmax(np.where(seen[:, None], scores, -1e300), -1) * seen[:, None] if scores.size else scores
+        return np.einsum("bhts,bshv,hvm->btm", p, v, w[names[3]][n])
+
+    def network(y: Array, n: int) -> Array:
+        return np.maximum(y @ w["up"][n] + w["up_bias"][n], 0) @ w["down"][n] + w["down_bias"][n]
+
+    rows = np.isfinite(y).all(-1, keepdims=True)
+    y = np.where(rows, y, 0)
+    for n in range(len(w["q"])):
+        mixers = [lambda y, n=n: attend(y, y, ("q", "k", "v", "o"), n, seen, spin), lambda y, n=n: network(y, n)]
+        if "memory" in w:
+            sight = w.get("memory_mask", np.ones(w["memory"].shape[:2], bool))
+            read, sights = np.where(sight[..., None], w["memory"], 0), np.repeat(sight[:, None], t, 1)
+            mixers.insert(1, lambda y, n=n, a=read, b=sights: attend(y, a, ("cross_q", "cross_k", "cross_v", "cross_o"), n, b, None))
+        for mix, gain, shift in zip(mixers, w["gain"][n], w["shift"][n], strict=True):
+            y = y + mix(norm(y, gain, shift)) if options["pre_norm"] else norm(y + mix(y), gain, shift)
+    return np.where(rows, norm(y, w["end_gain"], w["end_shift"]) if "end_gain" in w else y, np.nan)
