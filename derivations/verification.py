@@ -59,8 +59,15 @@ def _lemma(id: str) -> Statement:
 
 
 def prove_claim(c: Claim) -> Proof:
-    """The proof of a claim that need not be registered. Raises Unproved."""
-    return prove(c.statement, c.proof, _lemma)
+    """The proof of a claim; one that is registered is proved once, for itself and for what rests on it. Raises Unproved."""
+    return _proved(c.id) if _registered(c) else prove(c.statement, c.proof, _lemma)
+
+
+def _registered(c: Claim) -> bool:
+    try:
+        return claim(c.id) is c
+    except UnknownClaim:
+        return False
 
 
 def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from isoform.derivations.claim import Claim
 from isoform.derivations.kernel.formulas import Equation, Statement
 from isoform.derivations.kernel.scripts import Sizes
 from isoform.derivations.kernel.terms import indices, matrix
-from isoform.derivations.registry import claim, claims
-from isoform.derivations.verification import prove_claim, verify_claim
+from isoform.derivations.registry import claim
+from isoform.derivations.verification import verify_claim
 
 n, m = indices("n m")
 A, B = matrix("A", n, m), matrix("B", m, n)
-
-
-@pytest.mark.parametrize("claim", claims(), ids=lambda c: c.id)
-def test_a_proof_covers_what_its_claim_says(claim: Claim) -> None:
-    assert prove_claim(claim).scope == claim.scope
 
 
 def weakened(scope: str) -> Claim:
