@@ -15,6 +15,7 @@ from . import (
     ring,
     room,
     running,
+    scale,
     sink,
     updates,
     window,
@@ -23,6 +24,7 @@ from .operators import DECLARATIONS
 
 CLAIMS = (
     *forms.CLAIMS,
+    *scale.CLAIMS,
     *prefix.CLAIMS,
     *updates.CLAIMS,
     *reweights.CLAIMS,

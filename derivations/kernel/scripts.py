@@ -61,12 +61,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Using:
-    """Add ``left (l - r) right`` for an equation l = r, or for one row of it: a certificate instead of a rewriting."""
+    """Add ``left (l - r) right`` for an equation l = r, one row of it, or its trace: a certificate instead of a rewriting."""
 
     equation: Given | Hypothesis | Lemma | Part | Unfold
     left: Like = 1
     right: Like = 1
     row: Any = None
+    trace: bool = False
 
 
 Reason: TypeAlias = Unfold | Given | Hypothesis | Lemma | Part | Using
@@ -257,6 +258,22 @@ class UniqueInverse:
 
 
 Script: TypeAlias = (
-    Direct | Chain | Induction | Rowwise | Blockwise | Cases | Each | Both | Suppose | ForEach | Sign | Contradiction
-    | Exists | Ode | Sizes | UniqueInverse | NullVector | Absurd
+    Direct
+    | Chain
+    | Induction
+    | Rowwise
+    | Blockwise
+    | Cases
+    | Each
+    | Both
+    | Suppose
+    | ForEach
+    | Sign
+    | Contradiction
+    | Exists
+    | Ode
+    | Sizes
+    | UniqueInverse
+    | NullVector
+    | Absurd
 )
