@@ -258,22 +258,6 @@ class UniqueInverse:
 
 
 Script: TypeAlias = (
-    Direct
-    | Chain
-    | Induction
-    | Rowwise
-    | Blockwise
-    | Cases
-    | Each
-    | Both
-    | Suppose
-    | ForEach
-    | Sign
-    | Contradiction
-    | Exists
-    | Ode
-    | Sizes
-    | UniqueInverse
-    | NullVector
-    | Absurd
+    Direct | Chain | Induction | Rowwise | Blockwise | Cases | Each | Both | Suppose | ForEach | Sign | Contradiction
+    | Exists | Ode | Sizes | UniqueInverse | NullVector | Absurd
 )
