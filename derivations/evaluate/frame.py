@@ -83,43 +83,34 @@ def cut(name: str, at: int) -> Basic:
 @lru_cache(maxsize=1 << 14)
 def index_code(e: Expr) -> Index:
     """An index expression as a function of the index values; Undefined at one that has none."""
-    constant, terms = 0, []
+    constant, symbols, others = 0, [], []
     for monomial, coefficient in sympy.expand(e).as_coefficients_dict().items():
         if not coefficient.is_Integer:
             raise UnsupportedTerm(f"the index expression {e} has a coefficient that is no integer")
         if monomial == 1:
             constant = int(coefficient)
+        elif isinstance(monomial, Symbol):
+            symbols.append((int(coefficient), monomial))
         else:
-            terms.append((int(coefficient), _monomial(monomial)))
-    if not terms:
-        return lambda values: constant
-    if len(terms) == 1 and terms[0][0] == 1:
-        only = terms[0][1]
-        return only if constant == 0 else lambda values: only(values) + constant
-    return lambda values: sum([c * m(values) for c, m in terms], constant)
+            others.append((int(coefficient), _monomial(monomial)))
 
-
-def _lookup(symbol: Basic) -> Index:
     def run(values: Mapping[Basic, int]) -> int:
+        total = constant
         try:
-            return values[symbol]
-        except KeyError:
-            raise Undefined(f"the index {symbol} has no value") from None
+            for c, s in symbols:
+                total += c * values[s]
+        except KeyError as error:
+            raise Undefined(f"the index {error.args[0]} has no value") from None
+        for c, m in others:
+            total += c * m(values)
+        return total
 
-    return run
-
-
-@lru_cache(maxsize=1 << 14)
-def _cut(name: str, at: int) -> Index:
-    return _lookup(cut(name, at))
+    return run if symbols or others else lambda values: constant
 
 
 def _monomial(e: Expr) -> Index:
-    if isinstance(e, Symbol):
-        return _lookup(e)
     if isinstance(e, k.Cut):
-        family, at = e.name, index_code(e.at)
-        return lambda values: _cut(family, n)(values) if (n := at(values)) else 0
+        return _cut(e.name, index_code(e.at))
     if isinstance(e, sympy.Pow) and e.exp.is_Integer and e.exp > 0:
         base, n = index_code(e.base), int(e.exp)
         return lambda values: base(values) ** n
@@ -127,6 +118,17 @@ def _monomial(e: Expr) -> Index:
         factors = [index_code(a) for a in e.args]
         return lambda values: reduce(lambda x, y: x * y, [f(values) for f in factors])
     raise UnsupportedTerm(f"{e} is no polynomial index expression")
+
+
+def _cut(family: str, at: Index) -> Index:
+    def run(values: Mapping[Basic, int]) -> int:
+        n = at(values)
+        try:
+            return values[cut(family, n)] if n else 0
+        except KeyError as error:
+            raise Undefined(f"the index {error.args[0]} has no value") from None
+
+    return run
 
 
 def size_code(x: k.Term) -> Callable[[Mapping[Basic, int]], tuple[int, int]]:
