@@ -78,10 +78,10 @@ def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
     certificate = certify(c.statement, seed=seed)
     if certificate.holds is not True:
         reasons.append(_disagreement(proof, certificate))
-    written = _counterexample(NearMiss("as written", c.as_written, at=c.as_written_at), seed) if c.as_written else None
+    written = _counterexample(NearMiss("as written", c.as_written, at=c.as_written_at), seed, c) if c.as_written else None
     if written and not written.rejected:
         reasons.append(f"no counterexample to the statement as written: {written.reason}")
-    misses = tuple(_counterexample(n, seed) for n in c.near_misses)
+    misses = tuple(_counterexample(n, seed, c) for n in c.near_misses)
     reasons += [f"near miss not rejected: {n.name}: {n.reason}" for n in misses if not n.rejected]
     unfinished = _unfinished(c, proof)
     writing = Writing(c, proof)
@@ -150,8 +150,8 @@ def _adds_assumptions(written: Statement, mended: Statement) -> bool:
     return old < new
 
 
-def _counterexample(n: NearMiss, seed: int) -> NearMissResult:
-    """Find a point where a false statement fails, and have the kernel look at the same point."""
+def _counterexample(n: NearMiss, seed: int, c: Claim) -> NearMissResult:
+    """Find a point where a false statement fails, and have the kernel look at the same point, also for the claim itself."""
     try:
         found = refute(n.statement, seed=seed, at=n.at)
     except KeyError as e:
@@ -163,6 +163,8 @@ def _counterexample(n: NearMiss, seed: int) -> NearMissResult:
     if not recheck(n.statement, found):
         return NearMissResult(n.name, False, str(found), (), "the evaluator does not confirm its own counterexample", kind=found.kind)
     reason = _kernel_rejects(n.statement, found)
+    if not (reason or _kernel_rejects(c.statement, found)):
+        reason = f"the claim itself fails at {found}"
     engines = (SECOND,) if reason else (SECOND, KERNEL)
     return NearMissResult(n.name, not reason, str(found), engines, reason, kind=found.kind)
 

@@ -53,6 +53,13 @@ def test_near_misses_are_different_and_about_the_claim(spoilt: Claim, why: str) 
     assert why in found.reason
 
 
+def test_a_claim_that_fails_where_a_near_miss_does_is_seen() -> None:
+    wrong, twice, thrice = (Statement(Equation(X * Z, X * Z + n * X)) for n in (1, 2, 3))
+    found = verify_claim(claim(wrong, NearMiss("twice", twice), two, written=thrice))
+    assert "near miss not rejected: twice: the claim itself fails at d=1" in found.reason
+    assert "no counterexample to the statement as written: the claim itself fails at" in found.reason
+
+
 unreadable = Statement(Equation(X, Expect(a[1], "a") * Y))
 
 
