@@ -263,13 +263,14 @@ def test_ctrl_c_prints_what_there_is(tmp_path, house):
     """A real SIGINT to a real run over the fake claims."""
     script = tmp_path / "run.py"
     script.write_text(
-        "import sys\n"
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background of a shell ignores it\n"
         f"sys.path[:] = {sys.path!r}\n"
         "import isoform_fakes as fakes\n"
         "from isoform import cli, plan\n"
         "import isoform.derivations.registry as registry\n"
         "registry.claims = lambda selection=(): fakes.CLAIMS\n"
-        "plan.prove, plan.cross_check, plan.implemented = fakes.prove, fakes.cross_check, frozenset\n"
+        "plan.warm_up, plan.prove, plan.cross_check, plan.implemented = fakes.warm_up, fakes.prove, fakes.cross_check, frozenset\n"
         "import isoform.tables as tables, contextlib\n"
         "tables.progress = lambda plan: contextlib.nullcontext(lambda event: print(event.key, file=sys.stderr, flush=True))\n"
         "sys.exit(cli.main(['verify', 'alpha/holds', 'alpha/slow', '--jobs', '1']))\n"
@@ -278,6 +279,6 @@ def test_ctrl_c_prints_what_there_is(tmp_path, house):
     while "slow" not in (line := process.stderr.readline()):
         assert line, "the run ended before the slow claim began"
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate()
-    assert process.returncode == 130
+    out, err = process.communicate()
+    assert process.returncode == 130, err
     assert "alpha/slow: not run: interrupted" in out and "1 proved" in out
