@@ -229,9 +229,9 @@ class Attention(Operator):
 
             def others(cache: Any, a: int) -> Any:
                 shown = None if mask is None else mask[:, : before + a]
-                for _ in range(plan.count):
-                    shown = None if shown is None else joined((shown, shown.new_ones(len(shown), 1)))
-                    _, cache = feed(cache, tuple(x.new_full((len(x), 1, *x.shape[2:]), plan.content) for x in (q, k, v)), shown)
+                for count in [1] * plan.count if plan.single else [plan.count]:
+                    shown = None if shown is None else joined((shown, shown.new_ones(len(shown), count)))
+                    _, cache = feed(cache, tuple(x.new_full((len(x), count, *x.shape[2:]), plan.content) for x in (q, k, v)), shown)
                 return cache
 
             cache = None if window_size is None else form.cached["ring"](window_size, spare=plan.spare)
@@ -276,6 +276,7 @@ def corners(name: str) -> Iterator[Case]:
         (6, LARGE, "bfloat16", (), {"block": 16}),
         (6, SMALL, "float32", ("shorter",), {}),
         (70, LARGE, "float32", (), {"block": 16}),
+        (70, SMALL, "bfloat16", ("constant",), {"h": 1, "groups": 1}),  # many nearly equal terms, of which short sums lose some
         (8, LARGE, "float32", ("ties", "longer"), {"block": 3}),
         (8, SMALL, "float32", ("padding-left", "hidden", "window"), {"b": 2, "block": 3}),
         (7, LARGE, "float16", ("padding-right", "hidden", "longer"), {"b": 2, "window": 2}),

@@ -74,6 +74,16 @@ def _gradient(operator: Operator, form: Form, case: Case) -> Iterator[Comparison
             yield replace(c, what=f"{c.what}, {how}")
 
 
+def _of_tokens(case: Case) -> Case:
+    """Every token has its key, and a mask is of tokens."""
+    other = {"shorter": "longer", "mask": "padding-left"}
+    return replace(case, flags=tuple(dict.fromkeys(other.get(f, f) for f in case.flags)))
+
+
+def _smooth(case: Case) -> Case:
+    return _of_tokens(BY_INPUTS.prepare(case))
+
+
 def _cached(operator: Operator, form: Form) -> str:
     return "" if form.cached else "there are no functions with a cache"
 
@@ -83,8 +93,8 @@ def _differentiable(operator: Operator, form: Form) -> str:
 
 
 LAWS = (
-    Law("cached-parts", "tokens that enter a cache in parts of any size are the whole", _in_parts, _cached),
-    Law("two-continuations", "what else is continued from a cache does not change it", _two_continuations, _cached, weight=0.5),
-    Law("roll-back", "tokens taken back from a cache have never been there, or it is refused", _rolled_back, _cached, weight=0.5),
-    Law("gradient-of-parts", "the gradient through a cache is the declaration's", _gradient, _differentiable, BY_INPUTS.prepare, 0.5),
+    Law("cached-parts", "tokens that enter a cache in parts of any size are the whole", _in_parts, _cached, _of_tokens),
+    Law("two-continuations", "what else is continued from a cache does not change it", _two_continuations, _cached, _of_tokens, 0.5),
+    Law("roll-back", "tokens taken back from a cache have never been there, or it is refused", _rolled_back, _cached, _of_tokens, 0.5),
+    Law("gradient-of-parts", "the gradient through a cache is the declaration's", _gradient, _differentiable, _smooth, 0.5),
 )

@@ -61,11 +61,11 @@ def _around(case: Case) -> Case:
 
 
 def _behind(case: Case) -> Case:
-    """NaN and infinity behind a mask that leaves rows without a key."""
+    """A few tokens, with NaN and infinity behind a mask that leaves rows without a key."""
     padding = ("padding-left", "padding", "padding-right")[case.seed % 3]
     smooth = BY_INPUTS.prepare(case)
     kept = tuple(f for f in smooth.flags if f not in ("mask", "padding", "padding-left", "padding-right"))
-    return replace(smooth, flags=(*kept, padding, "hidden"))
+    return replace(smooth.resized(t=min(smooth.size("t"), gradients.FEW)), flags=(*kept, padding, "hidden"))
 
 
 def _sees(operator: Operator, form: Form) -> str:
