@@ -174,6 +174,24 @@ def test_compiles_into_one_graph(cache):
     assert state.length == 4
 
 
+@pytest.mark.parametrize("cache", [None, RingCache(3), RingCache(3, 2)], ids=["all", "ring", "ring with spare slots"])
+def test_no_value_of_a_device_is_read(cache):
+    """Tensors on the meta device have no values: whoever reads one raises."""
+
+    def given(*shape):
+        return [torch.empty(2, *shape, n, 4, device="meta") for n in (4, 2, 2)]
+
+    q, k, v = given(5)
+    for mask in (None, torch.empty(2, 5, dtype=torch.bool, device="meta"), torch.empty(2, 5, 5, dtype=torch.bool, device="meta")):
+        assert attention.full(q, k, v, mask=mask).shape == attention.masked(q, k, v, mask=mask, window_size=2).shape == q.shape
+        assert attention.blockwise(q, k, v, mask=mask, chunk_size=2).shape == q.shape
+    assert attention.rotate(q, torch.empty(2, dtype=torch.int64, device="meta")).shape == q.shape
+    _, cache = attention.extend(q, k, v, cache)
+    _, cache = attention.step(*given(), attention.crop(cache, 1))
+    o, cache = attention.step(*given(), cache, mask=torch.empty(2, 6, dtype=torch.bool, device="meta"))
+    assert o.shape == (2, 4, 4) and cache.length == 6
+
+
 # The ring -----------------------------------------------------------------------------------------
 
 

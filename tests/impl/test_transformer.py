@@ -1,7 +1,7 @@
 """Transformers: layers by hand, decoding in parts, padding, roll-back, and greedy words with and without a cache."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from types import SimpleNamespace
 
 import pytest
@@ -296,6 +296,21 @@ def test_compiles_into_one_graph():
     stack, x = model(Style(True, 10000.0), encoder_layers=0, layers=1).decoder, draw()
     compiled = torch.compile(lambda x: transformer.decode(x, stack), fullgraph=True, backend="aot_eager")
     assert near(compiled(x), transformer.decode(x, stack))
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_no_value_of_a_device_is_read(use_cache):
+    """Tensors on the meta device have no values: whoever reads one raises."""
+
+    def moved(w):
+        if isinstance(w, torch.Tensor):
+            return w.to("meta")
+        if isinstance(w, tuple):
+            return tuple(map(moved, w))
+        return replace(w, **{n: moved(x) for n, x in vars(w).items()}) if is_dataclass(w) else w
+
+    tokens, source, mask = (x.to("meta") for x in (words(2, 4), words(2, 5), words(2, 4) > 5))
+    assert transformer.greedy(tokens, moved(model(STYLES[3])), 3, source, mask, use_cache=use_cache).shape == (2, 3)
 
 
 def test_what_is_wrong_is_named():
