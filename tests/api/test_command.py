@@ -25,6 +25,26 @@ def run(house, capsys):
     return run
 
 
+@pytest.fixture
+def faked(house, tmp_path):
+    """A script that is the command over the fake claims, says on stderr what begins and ends, and takes an interrupt."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background of a shell ignores it\n"
+        f"sys.path[:] = {sys.path!r}\n"
+        "import isoform_fakes as fakes\n"
+        "from isoform import cli, plan\n"
+        "import isoform.derivations.registry as registry\n"
+        "registry.claims = lambda selection=(): fakes.CLAIMS\n"
+        "plan.warm_up, plan.prove, plan.cross_check, plan.implemented = fakes.warm_up, fakes.prove, fakes.cross_check, frozenset\n"
+        "import isoform.tables as tables, contextlib\n"
+        "tables.progress = lambda plan: contextlib.nullcontext(lambda event: print(event.key, file=sys.stderr, flush=True))\n"
+        "sys.exit(cli.main(sys.argv[1:]))\n"
+    )
+    return str(script)
+
+
 def shell(*arguments, **options):
     return subprocess.run([sys.executable, "-m", "isoform", *arguments], capture_output=True, text=True, check=False, **options)
 
@@ -222,13 +242,18 @@ def test_a_closed_pipe_is_no_violation(arguments, house, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("show", "linear-attention/state")])
-def test_a_terminal_without_the_signs_gets_their_escapes(arguments, encoding):
-    done = shell(*arguments, env={**os.environ, "PYTHONIOENCODING": encoding}, encoding=encoding)
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("show", "alpha/holds")])
+def test_a_terminal_without_the_signs_gets_their_escapes(arguments, encoding, faked):
+    def run(encoding):
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        return subprocess.run([sys.executable, faked, *arguments], capture_output=True, env=environment, encoding=encoding, check=False)
+
+    done = run(encoding)
     assert (done.returncode, done.stderr) == (0, "")
     if "--json" in arguments:
-        plain = shell(*arguments, env={**os.environ, "PYTHONIOENCODING": "utf-8"}, encoding="utf-8")
-        assert json.loads(done.stdout) == json.loads(plain.stdout)
+        assert json.loads(done.stdout) == json.loads(run("utf-8").stdout)
+    if "show" in arguments:
+        assert "\\u03a3" in done.stdout
 
 
 def test_without_an_output_there_is_no_success(run, monkeypatch):
@@ -259,23 +284,10 @@ def on_terminal(environment):
     return out
 
 
-def test_ctrl_c_prints_what_there_is(tmp_path, house):
+def test_ctrl_c_prints_what_there_is(faked):
     """A real SIGINT to a real run over the fake claims."""
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background of a shell ignores it\n"
-        f"sys.path[:] = {sys.path!r}\n"
-        "import isoform_fakes as fakes\n"
-        "from isoform import cli, plan\n"
-        "import isoform.derivations.registry as registry\n"
-        "registry.claims = lambda selection=(): fakes.CLAIMS\n"
-        "plan.warm_up, plan.prove, plan.cross_check, plan.implemented = fakes.warm_up, fakes.prove, fakes.cross_check, frozenset\n"
-        "import isoform.tables as tables, contextlib\n"
-        "tables.progress = lambda plan: contextlib.nullcontext(lambda event: print(event.key, file=sys.stderr, flush=True))\n"
-        "sys.exit(cli.main(['verify', 'alpha/holds', 'alpha/slow', '--jobs', '1']))\n"
-    )
-    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    arguments = ("verify", "alpha/holds", "alpha/slow", "--jobs", "1")
+    process = subprocess.Popen([sys.executable, faked, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while "slow" not in (line := process.stderr.readline()):
         assert line, "the run ended before the slow claim began"
     process.send_signal(signal.SIGINT)
