@@ -88,12 +88,12 @@ class Buffer:
 def append(cache: KVCache | None, k: Float[Tensor, "b t hkv d"], v: Float[Tensor, "b t hkv v"]) -> KVCache:
     """The cache with new tokens behind the old ones; later writes to k and v do not reach it."""
     buffer = cache.buffer if isinstance(cache, KVCache) else None
-    if buffer is not None and buffer.used == cache.k.shape[1] and buffer.fits(k, v) and not _recorded(k, v):
+    if buffer is not None and buffer.used == cache.k.shape[1] and buffer.fits(k, v) and not _functional(k, v):
         buffer.write(k, v)
         return buffer.cache()
     if cache is not None:
         k, v = torch.cat([cache.k, k], 1), torch.cat([cache.v, v], 1)
-    if torch.compiler.is_compiling() or _recorded(k, v):
+    if _functional(k, v):
         return KVCache(k, v) if cache is not None else KVCache(k.clone(), v.clone())
     return Buffer(k, v).cache()
 
@@ -148,7 +148,10 @@ def crop(where: str, cache: KVCache | RingCache, count: int) -> KVCache | RingCa
     return cache._replace(length=length)
 
 
-def _recorded(*tensors: Tensor) -> bool:
+def _functional(*tensors: Tensor) -> bool:
+    """Whether nothing may be written in place: operations are recorded for a gradient, compiled or transformed."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return True
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 

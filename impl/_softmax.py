@@ -112,7 +112,7 @@ def blocks(size: int) -> Kernel:
     """The online softmax over blocks of so many queries and keys: one block of scores is in memory at a time."""
 
     def kernel(q: Tensor, k: Tensor, v: Tensor, scale: float, sight: Sight) -> Float[Tensor, "b h t v"]:
-        o: Tensor = _Blockwise.apply(q, k, v, scale, sight, size)
+        o: Tensor = _Blockwise.apply(q, k, v, scale, sight, size)[0]
         return o
 
     return kernel
@@ -122,31 +122,40 @@ class _Blockwise(torch.autograd.Function):
     """Dao 2023 (FlashAttention-2, arXiv:2307.08691), algorithms 1 and 2: the backward pass computes the weights again."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, scale: float, sight: Sight, size: int) -> Tensor:
-        heads = k.shape[1]
-        o, largest, share = (q.new_zeros(*q.shape[:3], n) for n in (v.shape[3], 1, 1))
+    def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, sight: Sight, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        whole = tuple(q.new_zeros(*q.shape[:3], n) for n in (v.shape[3], 1, 1))
         for rows in _cut(0, sight.rows, size):
-            found = _online(_fold(q, rows, heads), k, v, scale, sight, rows, size)
-            for whole, part in zip((o, largest, share), found, strict=True):
-                whole[:, :, rows] = _unfold(part, q.shape[1])
-        ctx.save_for_backward(q, k, v, o, largest, share)
-        ctx.scale, ctx.sight, ctx.size = scale, sight, size
-        return o
+            found = _online(_fold(q, rows, k.shape[1]), k, v, scale, sight, rows, size)
+            for x, part in zip(whole, found, strict=True):
+                x[:, :, rows] = _unfold(part, q.shape[1])
+        return whole
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*inputs[:3], *output)
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.scale, ctx.sight, ctx.size = inputs[3:]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *others: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         with torch.no_grad():
             found = _derivatives(grad, *saved, ctx.scale, ctx.sight, ctx.size)
-        return *_Once.apply(*found, grad, *saved[:3]), None, None, None
+        if not torch.compiler.is_compiling():  # a compiler refuses by itself
+            found = _Once.apply(*found, grad, *saved[:3])
+        return *found, None, None, None
 
 
 class _Once(torch.autograd.Function):
     """The first three tensors, which depend on the others in a way that has no derivative here."""
 
     @staticmethod
-    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
-        return tensors[:3]
+    def forward(*tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(x.view_as(x) for x in tensors[:3])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

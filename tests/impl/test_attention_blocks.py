@@ -114,6 +114,13 @@ def test_a_second_derivative_is_refused():
         first.sum().backward()
 
 
+def test_function_transforms_differentiate():
+    leaves = draw(4, 5)
+    found = torch.func.grad(lambda *x: attention.blockwise(*x, chunk_size=2).sin().sum(), (0, 1, 2))(*(x.detach() for x in leaves))
+    want = torch.autograd.grad(attention.blockwise(*leaves, chunk_size=2).sin().sum(), leaves)
+    assert all(torch.equal(a, b) for a, b in zip(found, want, strict=True))
+
+
 def test_gradients_compile():
     torch.compiler.reset()
     leaves = draw(4, 5)

@@ -192,6 +192,19 @@ def test_no_value_of_a_device_is_read(cache):
     assert o.shape == (2, 4, 4) and cache.length == 6
 
 
+@pytest.mark.parametrize("cache", [attention.extend(*draw(5))[1], KVCache(*draw(5)[1:]), RingCache(3)], ids=["ours", "plain", "ring"])
+def test_function_transforms_go_through_a_step(cache):
+    q, k, v = (torch.stack([x[:, 0], -x[:, 0], 2 * x[:, 0]]) for x in draw(1))
+
+    def loss(q, k, v):
+        return attention.step(q, k, v, cache)[0].sin().sum()
+
+    found = torch.vmap(torch.func.grad(loss, (0, 1, 2)))(q, k, v)
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    want = torch.autograd.grad(sum(loss(*each) for each in zip(*leaves, strict=True)), leaves)
+    assert all((a - b).abs().max() <= 2**10 * torch.finfo(a.dtype).eps for a, b in zip(found, want, strict=True))
+
+
 # The ring -----------------------------------------------------------------------------------------
 
 
