@@ -64,7 +64,9 @@ MASKED_PREFIX_INVARIANCE = Claim(
     title="row t of masked attention is the same for every continuation of the first t tokens",
     statement=prefix_invariance,
     sources=(
-        Source(NOTE, "masked self-attention, formula (1)"),
+        Source(
+            NOTE, "masked self-attention, formula (1)", "its matrices show zeros inside softmax for -∞; attention/zero-mask refutes those"
+        ),
         Source(VASWANI, "section 3.2.3", "the mask keeps the auto-regressive property"),
     ),
     proof=Chain(
@@ -77,7 +79,7 @@ MASKED_PREFIX_INVARIANCE = Claim(
     operator=MASKED,
     near_misses=(
         variant(prefix_invariance, "full attention", pair(full)),
-        variant(prefix_invariance, "a mask of zeros before the softmax", pair(lambda last: full(last, causal(score, Num(0))))),
+        variant(prefix_invariance, "zeros before the softmax, as the note shows", pair(lambda last: full(last, causal(score, Num(0))))),
         variant(prefix_invariance, "mask after the softmax", pair(masked_after)),
         variant(prefix_invariance, "mask one token late", pair(looking_ahead)),
     ),
