@@ -88,7 +88,7 @@ class Buffer:
 def append(cache: KVCache | None, k: Float[Tensor, "b t hkv d"], v: Float[Tensor, "b t hkv v"]) -> KVCache:
     """The cache with new tokens behind the old ones; later writes to k and v do not reach it."""
     buffer = cache.buffer if isinstance(cache, KVCache) else None
-    if buffer is not None and buffer.used == cache.k.shape[1] and buffer.fits(k, v) and not _functional(k, v):
+    if cache is not None and buffer is not None and buffer.used == cache.k.shape[1] and buffer.fits(k, v) and not _functional(k, v):
         buffer.write(k, v)
         return buffer.cache()
     if cache is not None:

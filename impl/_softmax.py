@@ -84,11 +84,11 @@ def attend(
     """Attention where a row that sees what is not finite is NaN, and what it does not see may be anything."""
     dtype = accumulator(q, k, v)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    given = [x.to(dtype).transpose(1, 2) for x in (q, k, v)]
+    queries, keys, values = given = [x.to(dtype).transpose(1, 2) for x in (q, k, v)]
     if _seen_finite(*given):
-        return kernel(*given, scale, sight).transpose(1, 2).to(v.dtype)
-    clean = [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in given]
-    o = kernel(*clean, scale, sight).transpose(1, 2)
+        return kernel(queries, keys, values, scale, sight).transpose(1, 2).to(v.dtype)
+    queries, keys, values = [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in given]
+    o = kernel(queries, keys, values, scale, sight).transpose(1, 2)
     bad = spread(_seen(~v.isfinite() | ~k.isfinite().all(-1, keepdim=True), sight), _groups(q.shape[2], k.shape[2]), 2)
     o = o + torch.zeros_like(o).masked_fill(bad | ~q.isfinite().all(-1, keepdim=True), torch.nan)
     return (o if sight.full else o.masked_fill(_empty(sight, q.device)[..., None, None], 0.0)).to(v.dtype)
@@ -123,12 +123,12 @@ class _Blockwise(torch.autograd.Function):
 
     @staticmethod
     def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, sight: Sight, size: int) -> tuple[Tensor, Tensor, Tensor]:
-        whole = tuple(q.new_zeros(*q.shape[:3], n) for n in (v.shape[3], 1, 1))
+        o, largest, share = whole = [q.new_zeros(*q.shape[:3], n) for n in (v.shape[3], 1, 1)]
         for rows in _cut(0, sight.rows, size):
             found = _online(_fold(q, rows, k.shape[1]), k, v, scale, sight, rows, size)
             for x, part in zip(whole, found, strict=True):
                 x[:, :, rows] = _unfold(part, q.shape[1])
-        return whole
+        return o, largest, share
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
@@ -138,11 +138,11 @@ class _Blockwise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *others: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
+        q, k, v, o, largest, share = ctx.saved_tensors
         with torch.no_grad():
-            found = _derivatives(grad, *saved, ctx.scale, ctx.sight, ctx.size)
+            found = _derivatives(grad, q, k, v, o, largest, share, ctx.scale, ctx.sight, ctx.size)
         if not torch.compiler.is_compiling():  # a compiler refuses by itself
-            found = _Once.apply(*found, grad, *saved[:3])
+            found = _Once.apply(*found, grad, q, k, v)
         return *found, None, None, None
 
 

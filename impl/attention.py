@@ -14,8 +14,6 @@ is NaN, in that feature alone where it sits in ``v``. With a cache the s keys ar
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -29,7 +27,7 @@ from ._softmax import Kernel, Sight, attend, blocks, fused
 
 __all__ = ["CACHED", "FORMS", "STEPS", "KVCache", "RingCache", "blockwise", "crop", "extend", "full", "masked", "rotate", "step"]
 
-Cache = TypeVar("Cache", KVCache, RingCache)
+Cache = KVCache | RingCache
 
 
 def full(
@@ -130,10 +128,9 @@ def step(
         o, new = _extend(where, q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1), cache, scale, mask)
         return o.squeeze(1), new
     k, v = k.unsqueeze(1), v.unsqueeze(1)
-    new: KVCache | RingCache
     if isinstance(cache, RingCache):
-        new = push(cache, k, v)
-        return _row(q, *window(new), scale, False), new
+        ring = push(cache, k, v)
+        return _row(q, *window(ring), scale, False), ring
     new = append(cache, k, v)
     return _row(q, new.k, new.v, scale, new.buffer is not None and new.buffer.finite), new
 
@@ -250,9 +247,8 @@ def _enter(k: Tensor, v: Tensor, cache: Cache | None) -> tuple[Tensor, Tensor, C
     if not isinstance(cache, RingCache):
         new = append(cache, k, v)
         return new.k, new.v, new
-    before = latest(cache, cache.window - 1)
-    new = push(cache, k, v)
-    return (k, v, new) if before is None else (torch.cat([before[0], k], 1), torch.cat([before[1], v], 1), new)
+    before, ring = latest(cache, cache.window - 1), push(cache, k, v)
+    return (k, v, ring) if before is None else (torch.cat([before[0], k], 1), torch.cat([before[1], v], 1), ring)
 
 
 def _check(where: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:

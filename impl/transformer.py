@@ -178,7 +178,7 @@ def begin(
     window = stack.style.window_size
     caches = tuple(None if window is None else RingCache(window, spare) for _ in stack.layers)
     shown = None if memory_mask is None else memory_mask.clone()
-    return State(caches, _memories("transformer.begin", stack, memory), shown)
+    return State(caches, _memories("transformer.begin", stack, memory, memory_mask), shown)
 
 
 def extend(
@@ -189,7 +189,7 @@ def extend(
     ``state`` None is ``begin(stack)``; ``mask`` is that of all tokens so far and the new ones.
     """
     state = begin(stack) if state is None else state
-    caches = []
+    caches: list[KVCache | RingCache] = []
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         o, new = attention.extend(q, k, v, state.caches[len(caches)], None, mask)
@@ -415,7 +415,7 @@ def _decode(where: str, x: Tensor, stack: Stack, memory: Tensor | None, memory_m
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attention.masked(q, k, v, None, mask, stack.style.window_size)
 
-    return _stacked(where, x, stack, attend, mask, 0, _memories(where, stack, memory), memory_mask)
+    return _stacked(where, x, stack, attend, mask, 0, _memories(where, stack, memory, memory_mask), memory_mask)
 
 
 def _stacked(
@@ -502,14 +502,17 @@ def _positions(mask: Tensor | None, count: int, before: int) -> Positions:
     return (mask.cumsum(1) - 1)[:, mask.shape[1] - count :]
 
 
-def _memories(where: str, stack: Stack, memory: Float[Tensor, "b s m"] | None) -> tuple[KVCache | None, ...]:
-    """The keys and values of a memory in each layer that reads it."""
+def _memories(where: str, stack: Stack, memory: Tensor | None, mask: Tensor | None) -> tuple[KVCache | None, ...]:
+    """The keys and values of a memory in each layer that reads it; padding is 0, so that it spoils no gradient of a weight."""
     reading = [layer.cross for layer in stack.layers]
     if memory is None:
         return (None,) * len(reading)
     if not any(reading):
         raise ValueError(f"{where}: no layer has the cross-attention that reads a memory.")
-    wide = _wide(memory)
+    check(where, {"memory": (memory, "b s m")})
+    if mask is not None and mask.shape != memory.shape[:2]:
+        raise ValueError(f"{where}: memory_mask has shape {tuple(mask.shape)}; the memory needs {tuple(memory.shape[:2])}.")
+    wide = _wide(memory) if mask is None else _wide(memory).masked_fill(~mask.unsqueeze(2), 0)
     for n, heads in enumerate(reading):
         if heads is not None:
             _check_heads(where, memory, f"layers[{n}].cross", heads)
