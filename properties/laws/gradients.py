@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..operator import Form, FormRaised, Instance, Operator, invoke
-from ..strategies import Case
+from ..strategies import SMALL, Case
 from ..tensors import LAYOUTS, SHORT, gradients, offsets, precision, rounded, values
 from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
 
@@ -147,7 +147,8 @@ def _packs(operator: Operator, form: Form) -> str:
 def _smooth(*added: str) -> Callable[[Case], Case]:
     """A case with three chunks or more, without the structure that makes derivatives vanish.
 
-    Every other short one is in its own 16-bit dtype or in float32: a form may have another backward pass there.
+    Every other short one is in its own 16-bit dtype or in float32: a form may have another backward pass there. In float16 it
+    is small, since the gradient of what is large leaves the range.
     """
 
     def prepare(case: Case) -> Case:
@@ -159,7 +160,7 @@ def _smooth(*added: str) -> Callable[[Case], Case]:
         more = (*added, WEAK) if steps > (LONG if dtype == "float64" else STRONG) else added
         kept = tuple(f for f in case.flags if f not in ("complex", "hidden") and f not in more)
         shorter = case.resized(t=steps, chunk=min(sizes.get("chunk", 1), max(5, steps // 3)))
-        return replace(shorter, dtype=dtype, flags=(*kept, *more))
+        return replace(shorter, dtype=dtype, scale=SMALL if dtype == "float16" else case.scale, flags=(*kept, *more))
 
     return prepare
 
