@@ -136,7 +136,7 @@ def refer(x: Instance, declaration: Any, causal: bool) -> Reference:
     return Reference(out, stored(sharp, out, terms, p) * np.any(visible(x, causal), -1)[:, :, None, None], sharp)
 
 
-def whole(x: Instance, declaration: Any, causal: bool) -> Array | None:
+def whole(x: Instance, declaration: Any, causal: bool, run: Callable[..., Array] = oracle.attention) -> Array | None:
     """All rows from one run of the declaration a head; None where that is not what the rows see."""
     q, k, v = (x.inputs[n] for n in "qkv")
     t, s = q.shape[1], k.shape[1]
@@ -146,7 +146,7 @@ def whole(x: Instance, declaration: Any, causal: bool) -> Array | None:
     out = np.zeros((*q.shape[:3], v.shape[3]))
     padded = np.concatenate([np.zeros((q.shape[0], s - t, *q.shape[2:])), q * scale_of(x)], 1)
     for n, h in np.ndindex(q.shape[0], q.shape[2]):
-        out[n, :, h] = oracle.attention(declaration, padded[n, :, h], k[n, :, h // groups], v[n, :, h // groups])[s - t :]
+        out[n, :, h] = run(declaration, padded[n, :, h], k[n, :, h // groups], v[n, :, h // groups])[s - t :]
     return out
 
 
@@ -185,9 +185,12 @@ def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Arr
     p = precision(x.dtype)
     moves = replace(x, inputs={**x.inputs, **{n: toward[n] for n in "qkv"}})
     value = size = 0.0
+    stepped = {n: x.inputs[n] + 1j * oracle.STEP * toward[n] for n in "qkv"}
+    plain = whole(replace(x, inputs={**x.inputs, **stepped}), declaration, causal, oracle.attention_slope)
     for r, m in zip(rows(x, causal), rows(moves, causal), strict=True):
         w = weights[r.place]
-        found = oracle.last_row_slope(declaration, (r.query, r.keys, r.values), (m.query, m.keys, m.values))
+        at, along = ((row.query, row.keys, row.values) for row in (r, m))
+        found = oracle.last_row_slope(declaration, at, along) if plain is None else plain[r.place]
         value += float(w @ found)
         a = weights_of(r)
         out = a @ r.values

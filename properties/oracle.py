@@ -104,13 +104,16 @@ def last_row(declaration: Declaration, query: Array, keys: Array, values: Array)
     return attention(declaration, np.tile(query, (len(keys), 1)), keys, values)[-1]
 
 
+def attention_slope(declaration: Declaration, queries: Array, keys: Array, values: Array) -> Array:
+    """The derivative of `attention`, by a complex step in balls: the inputs have `STEP` times their change for imaginary parts."""
+    out, _ = oracle(declaration, {"q": queries, "k": keys, "v": values}, length=len(queries), system="arb")
+    return np.array([complex(x).imag / STEP for x in np.ravel(out)]).reshape(len(queries), values.shape[1])
+
+
 def last_row_slope(declaration: Declaration, at: tuple[Array, ...], toward: tuple[Array, ...]) -> Array:
-    """The derivative of `last_row` in a direction, by a complex step in balls; ``at`` and ``toward`` are query, keys, values."""
+    """The derivative of `last_row` in a direction; ``at`` and ``toward`` are query, keys, values."""
     query, keys, values = (x + 1j * STEP * d for x, d in zip(at, toward, strict=True))
-    inputs = {"q": np.tile(query, (len(keys), 1)), "k": keys, "v": values}
-    out, _ = oracle(declaration, inputs, length=len(keys), system="arb")
-    last = np.asarray(out, dtype=object).reshape(len(keys), values.shape[1])[-1]
-    return np.array([float(complex(x).imag) / STEP for x in last])
+    return attention_slope(declaration, np.tile(query, (len(keys), 1)), keys, values)[-1]
 
 
 def system(declaration: Declaration, inputs: Mapping[str, Array], start: Array) -> tuple[Array, Array]:
