@@ -10,6 +10,7 @@ Jacobian: beside absolute values, bounds would be blind from two layers on. Wher
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,10 +19,11 @@ import numpy as np
 
 from .bounds import BLIND, SECOND_ORDER, gamma
 from .oracle import STEP
+from .remembering import Remembering
 
 Array = np.ndarray[Any, Any]
-MOVE = 2.0**-17
-"""The step of a central difference."""
+MOVE = 2.0**-30
+"""The step of a central difference: small, since it must not pass a corner; seven digits are left."""
 LEAST = -1e300
 """Below every score."""
 
@@ -72,9 +74,21 @@ def after(s: Stage, x: Array) -> Array:
     return x + _mix(s, _norm(s, x)) if s.pre_norm else _norm(s, x + _mix(s, x))
 
 
+def factors(s: Stage, x: Array) -> tuple[Array, Array]:
+    """What the tokens after a stage are not linear in: the normalised tokens, and its scores or hidden features."""
+    alone = s.mixing == "norm"
+    given = _norm(s, x) if s.pre_norm and not alone else x
+    inner = x[..., :0] if alone else _hidden(s.weights, given) if s.mixing == "feed-forward" else _scores(s, given)
+    return _normal(s, x if s.pre_norm or alone else x + _mix(s, x)), inner
+
+
 def _norm(s: Stage, x: Array) -> Array:
+    return s.weights["gain"] * _normal(s, x) + s.weights["shift"]
+
+
+def _normal(s: Stage, x: Array) -> Array:
     c = x - mean(x)
-    return s.weights["gain"] * c / np.sqrt(mean(c * c) + s.eps) + s.weights["shift"]
+    return c / np.sqrt(mean(c * c) + s.eps)
 
 
 def _mix(s: Stage, x: Array) -> Array:
@@ -82,21 +96,27 @@ def _mix(s: Stage, x: Array) -> Array:
 
 
 def _feed_forward(w: Mapping[str, Array], x: Array) -> Array:
-    z = x @ w["up"] + w["up_bias"]
+    z = _hidden(w, x)
     return np.where(floats(z) > 0, z, 0.0) @ w["down"] + w["down_bias"]
 
 
+def _hidden(w: Mapping[str, Array], x: Array) -> Array:
+    return x @ w["up"] + w["up_bias"]
+
+
 def _attention(s: Stage, x: Array) -> Array:
-    read = x if s.memory is None else s.memory
-    q, k, v = (_heads(y, s.weights[n]) for n, y in (("q", x), ("k", read), ("v", read)))
-    q, k = turned(q, s.angles), turned(k, s.angles)
-    k, v = (_repeated(y, s.weights) for y in (k, v))
-    return _merged(softmax(q @ k.swapaxes(-1, -2) * _scale(s), s.seen) @ v) @ _flat(s.weights["o"])
+    v = _repeated(_heads(x if s.memory is None else s.memory, s.weights["v"]), s.weights)
+    return _merged(softmax(_scores(s, x), s.seen) @ v) @ _flat(s.weights["o"])
+
+
+def _scores(s: Stage, x: Array) -> Array:
+    q, k = (turned(_heads(y, s.weights[n]), s.angles) for n, y in (("q", x), ("k", x if s.memory is None else s.memory)))
+    return q @ _repeated(k, s.weights).swapaxes(-1, -2) * _scale(s)
 
 
 def softmax(scores: Array, seen: Array) -> Array:
     """Over the keys that a row sees; a row that sees none has no weights."""
-    weights = np.where(seen, np.exp(np.where(seen, scores - _top(scores, seen), 0.0)), 0.0)
+    weights = np.where(seen, np.exp(np.where(seen, scores - _top(scores, seen), scores * 0)), 0.0)
     return weights / (weights.sum(-1, keepdims=True) + np.where(seen.any(-1, keepdims=True), 0.0, 1.0))
 
 
@@ -142,11 +162,21 @@ def _scale(s: Stage) -> float:
 # Derivatives ----------------------------------------------------------------------------------------------
 
 
+def moves(x: Array) -> Array:
+    """Complex steps from tokens (t, m), one for each of their features: (t m, t, m)."""
+    return x + 1j * STEP * np.eye(x.size).reshape(x.size, *x.shape)
+
+
 def jacobian(s: Stage, x: Array) -> Array:
     """(t m, t m) of a stage at tokens (t, m)."""
-    n = x.size
-    moved = x + 1j * STEP * np.eye(n).reshape(n, *x.shape)
-    return after(s, moved).imag.reshape(n, n).T / STEP
+    return after(s, moves(x)).imag.reshape(x.size, x.size).T / STEP
+
+
+def passed(y: Array, spread: Array) -> Array:
+    """The errors of what comes of `moves` of tokens whose errors are sums of the columns of ``spread`` (t m, any number)."""
+    slopes = y.imag.reshape(len(y), math.prod(y.shape[1:])).T / STEP
+    found: Array = np.abs(slopes @ spread).sum(1).reshape(y.shape[1:])
+    return found
 
 
 def cotangents(stages: Sequence[Stage], x: Array, weights: Array) -> list[Array]:
@@ -172,9 +202,9 @@ class Near(NamedTuple):
 class Roundings:
     """A stage with its roundings of one unit; ``off`` are errors of its weights, and of its memory, by name.
 
-    ``worst`` is the largest relative error of a factor, be it of a norm or a softmax. ``bends`` are the errors of hidden
-    features that may have either sign, of which those in ``bent`` count. ``wide`` takes terms in the place of values as
-    factors: next to those, a value is never less exact than its roundings say.
+    ``worst`` is the largest relative error of a factor, be it of a norm or a softmax; ``inner`` are the errors of scores or
+    hidden features. ``bent`` are those of hidden features that may have either sign. ``wide`` takes terms in the place of
+    values as factors: next to those, a value is never less exact than its roundings say.
     """
 
     unit: float
@@ -182,7 +212,7 @@ class Roundings:
     bent: Array | float = 0.0
     wide: bool = False
     worst: float = 0.0
-    bends: Array | float = 0.0
+    inner: Array = field(default_factory=lambda: np.zeros(0))
 
     def after(self, s: Stage, x: Near) -> Near:
         """The tokens after the stage."""
@@ -240,7 +270,7 @@ class Roundings:
         """What is cut off at 0 loses its error, unless it may have either sign."""
         up, up_bias, down, down_bias = (self.weight(s, n) for n in ("up", "up_bias", "down", "down_bias"))
         z = self.added(self.times(x, up), up_bias)
-        self.bends = np.where(np.abs(z.value) <= z.error, z.error, 0.0)
+        self.inner = np.asarray(z.error)
         open_ = z.value > 0
         kept = Near(z.value * open_, z.error * open_ + self.bent, self.size(z) * open_)
         return self.added(self.times(kept, down), down_bias)
@@ -257,7 +287,7 @@ class Roundings:
         e = (came + gamma(q.value.shape[-1] + 4, self.unit) * (size @ keys)) * _scale(s)
         p, top = softmax(scores, s.seen), _top(scores, s.seen)
         e = np.where(s.seen, e + 2 * self.unit * np.abs(scores - top), 0.0)
-        self.worst = max(self.worst, float(e.max(initial=0.0)))
+        self.inner, self.worst = e, max(self.worst, float(e.max(initial=0.0)))
         o, terms = p @ v.value, p @ self.size(v)
         far = self.size(v)[:, None] + terms[:, :, None] if self.wide else np.abs(v.value[:, None] - o[:, :, None])
         own = gamma(6 * scores.shape[-1] + 2, self.unit) * (terms + np.abs(o))
@@ -289,7 +319,7 @@ class Roundings:
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of the tokens after all stages, and by stage those that it adds and the largest of its factors.
+    """Errors of the tokens after all stages, and by stage those that it adds and the largest of its own factors.
 
     ``worst`` is the largest of all factors beside all errors; ``bent`` says whether a hidden feature may have either sign.
     """
@@ -301,19 +331,34 @@ class Errors:
     bent: bool
 
 
+def local(s: Stage, x: Array, r: Roundings) -> Array:
+    """The errors that a stage adds to tokens (t, m); those of a norm in front pass what follows by its exact Jacobian."""
+    if s.mixing == "norm" or not s.pre_norm:
+        return np.asarray(r.after(s, Near(x)).error)
+    n = r.norm(s, Near(x))
+    own = r.added(Near(x), r.mix(s, Near(n.value)))
+    return own.error + passed(_mix(s, moves(n.value)), np.diag(np.ravel(n.error)))
+
+
+@Remembering(256)
 def errors(stages: Sequence[Stage], x: Array, unit: float) -> Errors:
     """The errors of tokens (t, m) that are exact before the first stage."""
-    spread, added, factors, worst, bent = np.zeros((x.size, 0)), [], [], 0.0, False
+    spread, added, own, worst, bent = np.zeros((x.size, 0)), [], [], 0.0, False
     for s in stages:
-        beside, own = Roundings(unit), Roundings(unit)
-        beside.after(s, Near(x, np.abs(spread).sum(1).reshape(x.shape)))
-        own.bent = beside.bends
-        added.append(np.asarray(own.after(s, Near(x)).error))
-        factors.append(own.worst)
-        worst, bent = max(worst, beside.worst), bent or bool(np.any(beside.bends))
+        r = Roundings(unit)
+        r.after(s, Near(x))
+        normal, inner = (passed(y, spread) for y in factors(s, moves(x)))
+        own.append(r.worst)
+        if s.mixing == "feed-forward":
+            r.bent = np.where(np.abs(factors(s, x)[1]) <= inner + r.inner, inner + r.inner, 0.0)
+            bent |= bool(np.any(r.bent))
+        else:
+            worst = max(worst, float(np.where(s.seen, inner, 0.0).max(initial=0.0)) if s.mixing == "attention" else 0.0)
+        worst = max(worst, r.worst + float(normal.max(initial=0.0)))
+        added.append(local(s, x, r))
         spread = np.concatenate([jacobian(s, x) @ spread, np.diag(added[-1].ravel())], 1)
         x = after(s, x)
-    return Errors(np.abs(spread).sum(1).reshape(x.shape), tuple(added), tuple(factors), worst, bent)
+    return Errors(np.abs(spread).sum(1).reshape(x.shape), tuple(added), tuple(own), worst, bent)
 
 
 def bound(stages: Sequence[Stage], x: Array, unit: float) -> Array:
