@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 EXACT_WORK = 1500
-"""Multiplications of one head up to which rational arithmetic is used."""
+"""Multiplications of one head, with one for each entry of its start, up to which rational arithmetic is used."""
 STEP = 2.0**-200
 """A complex step."""
 
@@ -33,7 +33,7 @@ def memory(
     """
     steps, width = inputs["k"].shape
     columns = inputs["v"].shape[1]
-    system = "float64" if steps * width * columns > EXACT_WORK or not _finite(inputs) else "qq" if exactly is None else "arb"
+    system = "float64" if (steps + 1) * width * columns > EXACT_WORK or not _finite(inputs) else "qq" if exactly is None else "arb"
     given = exactly() if system == "arb" and exactly is not None else inputs
     started = np.zeros((columns, width)) if start is None else start.T
     out, states = oracle(declaration, given, length=steps, system=system, initial_state=started, prec=256)
@@ -59,7 +59,7 @@ def normalized(declaration: Declaration, inputs: Mapping[str, Array], start: Arr
     """Outputs (T, V) and states (T + 1, K, V + 1) of one head of a matrix memory whose last column is the normaliser."""
     steps, width = inputs["k"].shape
     columns = inputs["v"].shape[1]
-    system = "float64" if steps * width * columns > EXACT_WORK or not _finite(inputs) else "qq"
+    system = "float64" if (steps + 1) * width * columns > EXACT_WORK or not _finite(inputs) else "qq"
     return _normalized(declaration, inputs, start, system, _floats)
 
 
@@ -119,7 +119,7 @@ def last_row_slope(declaration: Declaration, at: tuple[Array, ...], toward: tupl
 def system(declaration: Declaration, inputs: Mapping[str, Array], start: Array) -> tuple[Array, Array]:
     """Outputs (T,) and states (T + 1, N) of a system with one input and one output, correctly rounded or in float64."""
     steps, n = len(inputs["u"]), len(start)
-    exact = "qq" if steps * n * n <= EXACT_WORK and _finite(inputs) else "float64"
+    exact = "qq" if (steps + 1) * n * n <= EXACT_WORK and _finite(inputs) else "float64"
     out, states = oracle(declaration, inputs, length=steps, system=exact, initial_state=start)
     return _complex(out, (steps,)), _complex(states, (steps + 1, n))
 

@@ -63,7 +63,7 @@ def numbers(value: Any, rows: int, cols: int) -> Numbers:
 
 def exact(x: Any) -> Number:
     """A number as a rational, or as a pair of them: every float is a dyadic rational."""
-    if isinstance(x, Fraction):
+    if type(x) is Fraction:
         return x
     if isinstance(x, tuple):
         re, im = x
