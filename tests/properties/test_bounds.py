@@ -113,7 +113,8 @@ def test_short_outputs_cost_three_roundings_to_their_dtype_at_most(dtype):
 
 def test_empty_rows_have_no_margin():
     o = operator("attention")
-    x = o.draw(Case("attention", (("b", 1), ("t", 4), ("h", 1), ("groups", 1), ("d", 2), ("v", 2)), 0, "float32", "large", ("mask",)))
+    sizes = (("b", 1), ("t", 4), ("h", 1), ("groups", 1), ("d", 2), ("v", 2), ("block", 4))
+    x = o.draw(Case("attention", sizes, 0, "float32", "large", ("mask",)))
     r = o.refer(x)
     empty = ~x.inputs["mask"][0].any(-1) | (np.arange(4) % 3 == 0)
     assert (r.output[0, empty] == 0).all() and (r.bound[0, empty] == 0).all()
@@ -190,7 +191,7 @@ def test_the_bound_of_a_system_by_hand():
 def test_nearly_equal_scores_need_the_error_of_the_scores():
     """There the roundings of the softmax alone would be too narrow by far."""
     o = operator("attention")
-    sizes = (("b", 1), ("t", 6), ("h", 1), ("groups", 1), ("d", 5), ("v", 2))
+    sizes = (("b", 1), ("t", 6), ("h", 1), ("groups", 1), ("d", 5), ("v", 2), ("block", 4))
     r = o.refer(o.draw(Case("attention", sizes, 0, "float32", "large", ("ties",))))
     alone = g(6 * 6 + 2) * np.abs(r.output).max()
     assert r.bound.max() > 20 * alone and r.sharp.max() < BLIND * np.abs(r.output).max()
