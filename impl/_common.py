@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from cmath import isfinite
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -44,12 +44,11 @@ def check(where: str, tensors: Mapping[str, tuple[Tensor | None, str]], allowed:
             raise TypeError(f"{where}: {name} must be a torch.Tensor, not {type(x).__name__}.")
         if x.dtype not in allowed:
             raise TypeError(f"{where}: {name} has dtype {x.dtype}; allowed are {_names(allowed)}.")
-        names = axes.split()
-        lead = names[:1] == ["..."]
-        names = names[lead:]
-        if x.ndim < len(names) or (x.ndim > len(names) and not lead):
-            raise ValueError(f"{where}: {name} has shape {tuple(x.shape)}; it needs the axes {_shape(axes.split())}.")
-        for axis, size in zip(names, x.shape[x.ndim - len(names) :], strict=True):
+        lead, names = _axes(axes)
+        shape = x.shape
+        if len(shape) < len(names) or (len(shape) > len(names) and not lead):
+            raise ValueError(f"{where}: {name} has shape {tuple(shape)}; it needs the axes {_shape(axes.split())}.")
+        for axis, size in zip(names, shape[len(shape) - len(names) :], strict=True):
             if sizes.setdefault(axis, size) != size:
                 need = _shape([f"{n}={sizes[n]}" if n in sizes else n for n in names])
                 raise ValueError(f"{where}: {name} has shape {tuple(x.shape)}; the other arguments need {need}.")
@@ -58,6 +57,13 @@ def check(where: str, tensors: Mapping[str, tuple[Tensor | None, str]], allowed:
         elif x.device != first.device:
             raise ValueError(f"{where}: {name} is on {x.device}, the first argument on {first.device}; one device is allowed.")
     return sizes
+
+
+@cache
+def _axes(names: str) -> tuple[bool, list[str]]:
+    """Whether leading axes are free, and the names of the others."""
+    lead, *others = names.split()
+    return (True, others) if lead == "..." else (False, [lead, *others])
 
 
 def check_groups(where: str, few: str, many: str, sizes: dict[str, int]) -> int:
@@ -125,7 +131,7 @@ def check_positive(where: str, name: str, value: int) -> None:
 
 def accumulator(*tensors: Tensor | None) -> torch.dtype:
     """Return the promoted dtype of the tensors, float32 where that is a 16-bit one: sums and states live in it."""
-    dtype = reduce(torch.promote_types, [x.dtype for x in tensors if x is not None])
+    dtype = reduce(torch.promote_types, {x.dtype for x in tensors if x is not None})
     return torch.float32 if dtype in _SHORT else dtype
 
 
@@ -161,6 +167,30 @@ def _seen_finite(*tensors: Tensor) -> bool:
         return all(isfinite(x.detach().sum().item()) for x in tensors)
     except RuntimeError:  # a batched or fake tensor has no value
         return False
+
+
+def recorded(*tensors: Tensor) -> bool:
+    """Whether what is done with these tensors is recorded for a gradient."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def eager(*tensors: Tensor) -> bool:
+    """Whether operations are run one by one on a CPU, not by a compiler and not under a function transform."""
+    transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return not transformed and all(x.is_cpu for x in tensors)
+
+
+def in_place(*tensors: Tensor) -> bool:
+    """Whether results may be written over others, and on a CPU are better."""
+    return eager(*tensors) and not recorded(*tensors)
+
+
+def differentiated(results: Sequence[Tensor], leaves: Sequence[Tensor], by: Sequence[Tensor], create_graph: bool = False) -> list[Any]:
+    """Return the gradients by the leaves, None for those that need none, from the gradients by the results."""
+    outputs, weights = zip(*((x, w) for x, w in zip(results, by, strict=True) if x.requires_grad), strict=True)
+    wanted = [x for x in leaves if x.requires_grad]
+    found = iter(torch.autograd.grad(outputs, wanted, weights, create_graph=create_graph, materialize_grads=True))
+    return [next(found) if x.requires_grad else None for x in leaves]
 
 
 def each_segment(
@@ -245,6 +275,15 @@ def from_chunks(x: Float[Tensor, "b h m c d"], length: int, layout: ChunkLayout 
     return torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 1))[:, layout.slot]
 
 
+def put_chunks(place: Float[Tensor, "b t h d"], x: Float[Tensor, "b h m c d"]) -> None:
+    """Write what `from_chunks` gives of unpacked chunks, in one pass where they are all full."""
+    length, (m, c) = place.shape[1], x.shape[2:4]
+    if length == m * c:
+        place.unflatten(1, (m, c)).copy_(x.permute(0, 2, 3, 1, 4))
+    else:
+        place.copy_(from_chunks(x, length, None))
+
+
 def scan_chunks(
     change: Float[Tensor, "b h m k v"],
     state: Float[Tensor, "n h k v"],
@@ -255,12 +294,32 @@ def scan_chunks(
 
     Without a decay a running sum replaces the loop where many small operations are dear: on a GPU, and in a compiled graph.
     """
+    tensors = (change,) if decay is None else (change, decay)
+    if layout is None and in_place(state, *tensors):
+        return scan_in_place(change, state, decay)
     if decay is not None:
-        return each_chunk(lambda s, c, a: torch.addcmul(c, a, s), (change, decay), state, layout)
+        return each_chunk(lambda s, c, a: torch.addcmul(c, a, s), tensors, state, layout)
     if layout is None and (torch.compiler.is_compiling() or not change.is_cpu):
         sums = torch.cat([state.unsqueeze(2), change], 2).cumsum(2)
         return sums[:, :, :-1], sums[:, :, -1]
-    return each_chunk(torch.add, (change,), state, layout)
+    return each_chunk(torch.add, tensors, state, layout)
+
+
+def scan_in_place(
+    change: Float[Tensor, "b h m k v"], state: Float[Tensor, "b h k v"], decay: Float[Tensor, "b h m _ _"] | None, *, backward: bool = False
+) -> tuple[Float[Tensor, "b h m k v"], Float[Tensor, "b h k v"]]:
+    """`scan_chunks` where `in_place` allows it, from the last chunk to the first if ``backward``."""
+    entering, last = torch.empty_like(change), torch.empty_like(state)
+    way = -1 if backward else 1
+    places = [*entering.unbind(2)[::way], last]
+    decays = () if decay is None else decay.unbind(2)[::way]
+    places[0].copy_(state)
+    for n, c in enumerate(change.unbind(2)[::way]):
+        if decay is None:
+            torch.add(places[n], c, out=places[n + 1])
+        else:
+            torch.addcmul(c, decays[n], places[n], out=places[n + 1])
+    return entering, last
 
 
 def each_chunk(

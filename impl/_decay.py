@@ -17,7 +17,7 @@ class Decay(NamedTuple):
     """Products of the gates of a chunk; the axes b, h and m may be 1 where a product does not depend on them."""
 
     within: Float[Tensor, "b h m c c"]
-    """Of the gates j < s <= i in row j, column i: what is left at i of the write at j. Below the diagonal finite."""
+    """Of the gates j < s <= i in row j, column i: what is left at i of the write at j; 0 below the diagonal."""
     begun: Float[Tensor, "b h m c 1"]
     """Of the gates s <= i: what is left at i of the state before the chunk."""
     ended: Float[Tensor, "b h m c 1"]
@@ -31,7 +31,7 @@ def gated(g: Float[Tensor, "b h m c 1"]) -> Decay:
     g = g.squeeze(-1)
     later = torch.nn.functional.pad(g, (0, 1))[..., 1:]
     sums = g.cumsum(-1)[..., None], later.flip(-1).cumsum(-1).flip(-1)[..., None], g.sum(-1)[..., None, None]
-    return Decay(*(x.exp_() for x in (segments(g), *sums)))
+    return Decay(segments(g).exp_().triu(), *(x.exp_() for x in sums))
 
 
 def segments(g: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c c"]:

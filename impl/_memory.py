@@ -9,7 +9,7 @@ head i // (hv / h)), k and v the head sizes, n states: sequences when packed, ot
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeVar
@@ -19,7 +19,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ._common import (
-    ChunkLayout,
     accumulator,
     check,
     check_groups,
@@ -28,11 +27,10 @@ from ._common import (
     check_state,
     chunk_layout,
     each_segment,
-    from_chunks,
     own,
     spread,
-    to_chunks,
 )
+from ._spans import Form, Gradient, Spans
 
 NORM_EPS = 1e-6
 """The ε inside the root of the optional norm of queries and keys, as public kernels have it."""
@@ -104,29 +102,16 @@ class Call:
             return self._leave(*form(*inputs, self.state))
         return self._leave(*each_segment(form, inputs, self.state, self.cu_seqlens))
 
-    def by_chunk(self, form: Callable[..., tuple[Tensor, Tensor]], chunk_size: int) -> Result:
+    def by_chunk(self, form: Form, chunk_size: int, gradient: Gradient | None = None) -> Result:
         """Run ``form(*inputs, state, layout)`` on inputs (b h m c d), cut into chunks that no two sequences share."""
-        length = self.v.shape[1]
 
-        def run(inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout | None = None) -> tuple[Tensor, Tensor]:
-            q, k, *rest = (to_chunks(x, chunk_size, layout) for x in inputs)
-            o, state = form(*(normalized(q, k) if self.l2norm else (q, k)), *rest, state, layout)
-            o = o if self.scale == 1.0 else o.mul_(self.scale)  # linear in q, and in a cache by now
-            return from_chunks(o, inputs[0].shape[1], layout), state
+        def chunks(q: Tensor, k: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+            return form(*(normalized(q, k) if self.l2norm else (q, k)), *rest)
 
-        if self.cu_seqlens is not None:
-            return self._leave(*run(self.inputs, self.state, chunk_layout(self.cu_seqlens, length, chunk_size)))
-        span, state, rows, whole = self._span(chunk_size), self.state, [], None
-        for n, part in enumerate(zip(*(x.split(span, 1) for x in self.inputs), strict=True)):
-            o, state = run(part, state)
-            if o.requires_grad or o.shape[1] == length:
-                rows.append(o)
-            else:
-                whole = o.new_empty(o.shape[0], length, *o.shape[2:]) if whole is None else whole
-                whole[:, n * span : (n + 1) * span] = o
-        if whole is None:
-            whole = rows[0] if len(rows) == 1 else torch.cat(rows, 1)
-        return self._leave(whole, state)
+        spans = Spans(chunks, gradient, chunk_size, self._span(chunk_size), self.scale)
+        if self.cu_seqlens is None:
+            return self._leave(*spans(self.inputs, self.state))
+        return self._leave(*spans.packed(self.inputs, self.state, chunk_layout(self.cu_seqlens, self.v.shape[1], chunk_size)))
 
     def _span(self, chunk_size: int) -> int:
         """How many tokens go through a form at once: on a CPU as many whole chunks as a cache holds, else all."""

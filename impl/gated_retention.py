@@ -13,8 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._additive import chunks, one_chunk
-from ._common import ChunkLayout
+from ._additive import chunks, gradient, one_chunk
 from ._decay import gated
 from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
 
@@ -48,7 +47,7 @@ def parallel(
 ) -> Result:
     """All tokens at once: o = (q kᵀ ⊙ D) v with D_ij = e^{g_{j+1} + … + g_i}, in O(t²). Packed sequences come one after the other."""
     where, gates = "gated_retention.parallel", {"g": (g, "b t hv")}
-    return call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates).by_sequence(one_chunk(_chunks))
+    return call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates).by_sequence(one_chunk(chunks(gated)))
 
 
 @documented(SEQUENCE)
@@ -66,7 +65,7 @@ def chunkwise(
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
     where, gates = "gated_retention.chunkwise", {"g": (g, "b t hv")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, chunk_size=chunk_size)
-    return entered.by_chunk(_chunks, chunk_size)
+    return entered.by_chunk(chunks(gated), chunk_size, gradient(gated))
 
 
 @documented(TOKEN)
@@ -89,7 +88,3 @@ STEPS = {"gated-retention": step}
 def update(s: Float[Tensor, "bh k v"], k: Float[Tensor, "bh 1 k"], v: Float[Tensor, "bh 1 v"], g: Float[Tensor, "bh 1 1"]) -> Tensor:
     """Return e^g S + k vᵀ."""
     return torch.baddbmm(s * g.exp(), k.mT, v)
-
-
-def _chunks(q: Tensor, k: Tensor, v: Tensor, g: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
-    return chunks(q, k, v, state, layout, gated(g))

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._additive import chunks, one_chunk
+from ._additive import chunks, gradient, one_chunk, undecayed
 from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
 
 
@@ -44,7 +44,7 @@ def parallel(
 ) -> Result:
     """All tokens at once: o = tril(q kᵀ) v, in O(t²). Packed sequences come one after the other."""
     where = "linear_attention.parallel"
-    return call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, fold=True).by_sequence(one_chunk(chunks))
+    return call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, fold=True).by_sequence(one_chunk(chunks(undecayed)))
 
 
 @documented(SEQUENCE)
@@ -61,7 +61,7 @@ def chunkwise(
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
     where = "linear_attention.chunkwise"
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, fold=True, chunk_size=chunk_size)
-    return entered.by_chunk(chunks, chunk_size)
+    return entered.by_chunk(chunks(undecayed), chunk_size, gradient(undecayed))
 
 
 @documented(TOKEN)

@@ -11,14 +11,15 @@ None is log(1 - 2^{-5-i}) for head i. The other arguments are those of every mem
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._additive import chunks, one_chunk
-from ._common import ChunkLayout, accumulator, check
-from ._decay import constant, powers
+from ._additive import chunks, gradient, one_chunk
+from ._common import accumulator, check
+from ._decay import Decay, constant, powers
 from ._memory import SEQUENCE, TOKEN, Call, Result, call, documented, one_token, token_by_token
 from ._rotation import Positions, angles, turn
 from .gated_retention import update
@@ -60,7 +61,7 @@ def parallel(
     """All tokens at once: o = (q kᵀ ⊙ D) v with D_ij = γ^{i-j}, in O(t²). Packed sequences come one after the other."""
     where, gates = "retention.parallel", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True)
-    return entered.counting().by_sequence(one_chunk(_chunks(_powers(entered, g_gamma, q.shape[1]))))
+    return entered.counting().by_sequence(one_chunk(chunks(_decay(entered, g_gamma, q.shape[1]))))
 
 
 @documented(SEQUENCE)
@@ -78,7 +79,9 @@ def chunkwise(
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
     where, gates = "retention.chunkwise", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True, chunk_size=chunk_size)
-    return entered.counting().by_chunk(_chunks(_powers(entered, g_gamma, chunk_size)), chunk_size)
+    decay = _decay(entered, g_gamma, chunk_size)
+    fixed = g_gamma is None or not g_gamma.requires_grad
+    return entered.counting().by_chunk(chunks(decay), chunk_size, gradient(decay) if fixed else None)
 
 
 @documented(TOKEN)
@@ -135,13 +138,7 @@ def _log_gamma(g_gamma: Tensor | None, heads: int, device: torch.device, dtype: 
     return torch.log1p(-torch.exp2(-5.0 - torch.arange(heads, device=device, dtype=torch.float64))).to(dtype)
 
 
-def _powers(entered: Call, g_gamma: Tensor | None, c: int) -> Float[Tensor, "h c+1"]:
+def _decay(entered: Call, g_gamma: Tensor | None, c: int) -> Callable[[Tensor], Decay]:
+    """The decay of a chunk of c tokens, by which of them are there."""
     q = entered.inputs[0]
-    return powers(_log_gamma(g_gamma, q.shape[2], q.device, q.dtype), c)
-
-
-def _chunks(power: Float[Tensor, "h c+1"]) -> Callable[..., tuple[Tensor, Tensor]]:
-    def form(q: Tensor, k: Tensor, v: Tensor, present: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
-        return chunks(q, k, v, state, layout, constant(power, present))
-
-    return form
+    return partial(constant, powers(_log_gamma(g_gamma, q.shape[2], q.device, q.dtype), c))

@@ -1,0 +1,108 @@
+"""A long sequence goes through a form in spans that a cache holds, forward and backward.
+
+Where a form has a gradient of its own, nothing is kept but the state that enters each span; the backward pass takes the
+spans from the last to the first and computes there again what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ._common import ChunkLayout, differentiated, eager, from_chunks, in_place, put_chunks, recorded, to_chunks
+
+Form = Callable[..., tuple[Tensor, Tensor]]
+"""``form(*inputs, state, layout)`` for inputs (b h m c d): the output (b h m c v), linear in the first, and the state after it."""
+Gradient = Callable[..., list[Any] | None]
+"""``gradient(*inputs, state, by_o, by_last)``: by the inputs, None for those that need none, and the state; None for all if not finite."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A form over (b t h d), its output times ``scale``, in spans of ``tokens``: a multiple of ``chunk_size``, or all."""
+
+    form: Form
+    gradient: Gradient | None
+    chunk_size: int
+    tokens: int
+    scale: float
+
+    def __call__(self, inputs: Sequence[Float[Tensor, "b t h d"]], state: Float[Tensor, "b h k v"]) -> tuple[Tensor, Tensor]:
+        """Return the output and the last state."""
+        if self.gradient is not None and inputs[0].shape[1] and recorded(*inputs, state) and eager(*inputs, state):
+            return _Explicit.apply(self, state, *inputs)
+        o, states = self.forward(inputs, state)
+        return o, states[-1]
+
+    def packed(self, inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout) -> tuple[Tensor, Tensor]:
+        """Run all sequences at once, in chunks that are laid out."""
+        o, state = self._chunks(inputs, state, layout)
+        return from_chunks(o, inputs[0].shape[1], layout), state
+
+    def forward(self, inputs: Sequence[Tensor], state: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Return the output and the states before every span and after the last."""
+        length, states, rows, whole = inputs[0].shape[1], [state], [], None
+        for n, part in enumerate(zip(*(x.split(self.tokens, 1) for x in inputs), strict=True)):
+            o, state = self._chunks(part, state, None)
+            states.append(state)
+            if not in_place(o) or self.tokens >= length:
+                rows.append(from_chunks(o, part[0].shape[1], None))
+                continue
+            whole = o.new_empty(o.shape[0], length, o.shape[1], o.shape[4]) if whole is None else whole
+            put_chunks(whole[:, n * self.tokens : (n + 1) * self.tokens], o)
+        if whole is None:
+            whole = rows[0] if len(rows) == 1 else torch.cat(rows, 1)
+        return whole, states
+
+    def _chunks(self, inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
+        o, state = self.form(*(to_chunks(x, self.chunk_size, layout) for x in inputs), state, layout)
+        return o if self.scale == 1.0 else o.mul_(self.scale), state  # here and not on a tensor of its own, for o is in a cache by now
+
+    def backward(self, leaves: Sequence[Tensor], states: Sequence[Tensor], by_o: Tensor, by_last: Tensor) -> list[Any]:
+        """Return the gradients by the first state and by the inputs, None for those that need none."""
+        found = [torch.empty_like(x) if x.requires_grad else None for x in leaves]
+        pieces = [x.split(self.tokens, 1) for x in (by_o, *leaves)]
+        places = [() if x is None else x.split(self.tokens, 1) for x in found]
+        for n in reversed(range(len(states))):
+            by_rows, *part = (to_chunks(x[n], self.chunk_size, None).detach() for x in pieces)
+            for x, leaf in zip(part, leaves, strict=True):
+                x.requires_grad_(leaf.requires_grad)
+            arguments = *part, states[n].detach().requires_grad_(), by_rows * self.scale, by_last
+            own = None if self.gradient is None else self.gradient(*arguments)
+            *gradients, by_last = own or self._differentiated(*arguments)
+            for place, x in zip(places, gradients, strict=True):
+                if place:
+                    put_chunks(place[n], x)
+        return [by_last, *found]
+
+    def _differentiated(self, *arguments: Tensor) -> list[Any]:
+        """The gradient of the form, whatever the inputs are."""
+        *leaves, by_o, by_last = arguments
+        with torch.enable_grad():
+            results = self.form(*leaves, None)
+        return differentiated(results, leaves, (by_o, by_last))
+
+
+class _Explicit(torch.autograd.Function):
+    """Spans whose form has a gradient of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, spans: Spans, state: Tensor, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        o, states = spans.forward(inputs, state)
+        ctx.spans = spans
+        ctx.save_for_backward(*states[:-1], *inputs)
+        return o, states[-1]
+
+    @staticmethod
+    def backward(ctx: Any, by_o: Tensor, by_last: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = len(ctx.needs_input_grad) - 2
+        states, leaves = ctx.saved_tensors[:-inputs], ctx.saved_tensors[-inputs:]
+        if torch.is_grad_enabled():  # to be differentiated again
+            again = replace(ctx.spans, gradient=None)
+            return None, *differentiated(again(leaves, states[0]), (states[0], *leaves), (by_o, by_last), create_graph=True)
+        return None, *ctx.spans.backward(leaves, states, by_o, by_last)

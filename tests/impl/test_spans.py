@@ -1,0 +1,79 @@
+"""Long sequences in spans: gradients of a form's own against those that are recorded, and where they give way."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from isoform.impl import _memory, gated_retention, linear_attention, retention
+from isoform.impl._spans import Spans
+
+T, H, K, V, C = 7, 2, 2, 3, 2
+U = torch.finfo(torch.float64).eps / 2
+FORMS = (linear_attention.chunkwise, partial(retention.chunkwise, g_gamma=torch.tensor([-0.3, -torch.inf])), gated_retention.chunkwise)
+every_form = pytest.mark.parametrize("form", FORMS, ids=["linear-attention", "retention", "gated-retention"])
+
+
+@pytest.fixture(autouse=True)
+def short_spans(monkeypatch):
+    """Two chunks of two tokens each, the last one ragged."""
+    monkeypatch.setattr(_memory, "CACHED", 2 * C * H * V)
+
+
+def arguments(form, smooth):
+    inputs = [smooth(1, T, H, K), smooth(1, T, H, K), smooth(1, T, H, V)]
+    gates = [-smooth(1, T, H).detach().abs().requires_grad_()] if form is gated_retention.chunkwise else []
+    return [*inputs, *(g.detach().requires_grad_() for g in gates), smooth(1, H, K, V)]
+
+
+def call(form, *inputs):
+    *inputs, state = inputs
+    return form(*inputs, initial_state=state, output_final_state=True, chunk_size=C)
+
+
+def by_loss(form, inputs):
+    """Gradients of Σ weight · result with different weights."""
+    o, state = call(form, *inputs)
+    weights = torch.linspace(-1, 1, o.numel()).view(o.shape).double(), torch.linspace(2, 1, state.numel()).view(state.shape).double()
+    return torch.autograd.grad((o * weights[0]).sum() + (state * weights[1]).sum(), inputs)
+
+
+def recorded(form, inputs, monkeypatch):
+    """The same, of the form without a gradient of its own."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Spans, "__call__", lambda spans, x, state: (lambda o, states: (o, states[-1]))(*spans.forward(x, state)))
+        return by_loss(form, inputs)
+
+
+@every_form
+def test_gradients_over_several_spans_and_those_of_the_gradients(form, smooth):
+    inputs = arguments(form, smooth)
+    assert torch.autograd.gradcheck(partial(call, form), inputs)
+    assert torch.autograd.gradgradcheck(partial(call, form), inputs)
+
+
+@every_form
+def test_a_form_has_a_gradient_of_its_own_that_keeps_only_states(form, smooth):
+    """Beside the inputs a state for each span is kept, and no weights between tokens."""
+    inputs, kept = arguments(form, smooth), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        call(form, *inputs)
+    shapes = {tuple(x.shape) for x in kept}
+    assert shapes <= {(1, T, H, K), (1, T, H, V), (1, T, H, 1), (1, T, 1, 1), (1, H, K, V)}
+    assert sum(tuple(x.shape) == (1, H, K, V) for x in kept) == -(-T // (2 * C))
+
+
+@every_form
+@pytest.mark.parametrize(("place", "value"), [(0, torch.nan), (1, torch.inf), (2, -torch.inf), (1, 1e200), (2, 1e200)])
+def test_what_is_not_finite_has_the_gradients_of_the_recorded_form(form, place, value, smooth, monkeypatch):
+    """A value that is not finite, or finite ones whose product overflows where it is masked."""
+    inputs = [x.detach() for x in arguments(form, smooth)]
+    inputs[place][:, 5, 0, 1] = value
+    inputs[0 if place == 1 else 1][:, 4, 0, 1] = 1e200
+    inputs = [x.requires_grad_() for x in inputs]
+    want = recorded(form, inputs, monkeypatch)
+    for x, y in zip(by_loss(form, inputs), want, strict=True):
+        assert torch.equal(x.isfinite(), y.isfinite())
+        size = y[y.isfinite()].abs().max() if y.isfinite().any() else 0.0
+        assert ((x - y)[y.isfinite()].abs() <= 2 * T * (K + V) * U * size).all()
+    assert all(x.isfinite().all() for x in want) == (abs(value) == 1e200)
