@@ -219,8 +219,8 @@ class Roundings:
         if s.mixing == "norm":
             return self.norm(s, x)
         if not s.pre_norm:
-            return self.norm(s, self.added(x, self.mix(s, x)))
-        return self.added(x, self.mix(s, self.norm(s, x)))
+            return self.norm(s, self.residual(s, x, self.mix(s, x)))
+        return self.residual(s, x, self.mix(s, self.norm(s, x)))
 
     def weight(self, s: Stage, name: str) -> Near:
         """A weight of the stage; those of heads as one matrix."""
@@ -238,6 +238,12 @@ class Roundings:
         """A sum: one rounding."""
         value = a.value + b.value
         return Near(value, a.error + b.error + self.unit * np.abs(value), self.size(a) + self.size(b))
+
+    def residual(self, s: Stage, x: Near, f: Near) -> Near:
+        """x + f, where x may be what the sums of the last product of f begin with: γ_{n + 2}."""
+        last = math.prod(s.weights["down" if s.mixing == "feed-forward" else "o"].shape[:-1])
+        found = self.added(x, f)
+        return found._replace(error=found.error + gamma(last + 2, self.unit) * np.abs(x.value))
 
     def times(self, x: Near, w: Near) -> Near:
         """x W in any order of summation: γ_{n + 2}."""
@@ -336,7 +342,7 @@ def local(s: Stage, x: Array, r: Roundings) -> Array:
     if s.mixing == "norm" or not s.pre_norm:
         return np.asarray(r.after(s, Near(x)).error)
     n = r.norm(s, Near(x))
-    own = r.added(Near(x), r.mix(s, Near(n.value)))
+    own = r.residual(s, Near(x), r.mix(s, Near(n.value)))
     return own.error + passed(_mix(s, moves(n.value)), np.diag(np.ravel(n.error)))
 
 
