@@ -6,6 +6,8 @@ is needed of them is that two neighbours are W apart, b_a = b_{a-1} + W; b_a <= 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, ForAll, Statement
 from ..kernel.scripts import Chain, Direct, Each, ForEach, Hypothesis, Induction, Lemma, Link, Part, Unfold, Using
@@ -78,7 +80,7 @@ CONTENTS = holds(K, k), holds(V, v)
 ring = Statement(And(*CONTENTS, *in_ring().args, in_first_round()), where)
 
 
-def overwritten(slots: Recurrence, family: Family) -> Induction:
+def overwritten(slots: Recurrence, family: Family) -> ForEach:
     """A token goes into the slot of the one W steps before it."""
     rounds = slots.member.init
     return ForEach(

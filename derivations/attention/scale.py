@@ -80,7 +80,7 @@ def axis(at: Index) -> Term:
 
 def chance(at: Index, points: Index) -> Term:
     """The same probability for each of so many points, and what is left for one more."""
-    return Where(le(at, points), 1 / (Ind(points) * size), Where(equal(at, points + 1), 1 - 1 / size, Num(0)))
+    return Where(le(at, points), Num(1) / (Ind(points) * size), Where(equal(at, points + 1), 1 - 1 / size, Num(0)))
 
 
 either_sign = {q[a]: axis(a) - axis(a - d_k), u[a]: chance(a, 2 * d_k)}
@@ -91,7 +91,7 @@ white_keys = Assumption("second moments of a key", Equation(KEYS, Eye(d_k)), sol
 
 def scaled(query: Index, key: Index) -> Term:
     """qᵀk / √d_k, as qᵀk √(1/d_k)."""
-    return score(query, key) * Sqrt(1 / size)
+    return score(query, key) * Sqrt(Num(1) / size)
 
 
 def scores(plain: Like = size, divided: Like = 1, of: Score = scaled) -> And:

@@ -52,7 +52,7 @@ layer_caches = Statement(hold(caches(n)), le(1, n) & le(0, l) & le(0, M))
 IN_CACHE, IN_PASS = caches(n), decoding(n)
 OLD = lt(s, n)
 unfolded = Using(Unfold(IN_CACHE[l + 1]), left=Stack(indicator(equal(t, s)), t, 1, n).T)
-passed = Using(Unfold(IN_PASS[l + 1]), left=Where(OLD, Zero(1, n), -1 * Stack(indicator(equal(r, n)), r, 1, n).T))
+passed = Using(Unfold(IN_PASS[l + 1]), left=Where(OLD, Zero(1, n), -Stack(indicator(equal(r, n)), r, 1, n).T))
 earlier = Using(Lemma("transformer/decoder", part=1, at={T: n, t: s, l: l + 1, M: M}, reverse=True), left=indicator(OLD))
 kept, computed, in_pass = left(l + 1, s), updated(l + 1, IN_CACHE[l], n, n).T, updated(l + 1, IN_PASS[l], n, n).T
 row = Chain(

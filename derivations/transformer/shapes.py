@@ -41,7 +41,7 @@ W, U = matrices("W", d_v, d), matrices("U", d_v, d)
 Unit = Callable[[Index, Term, Index], Term]
 
 
-def head(layer: Index, own: Term, key: Term, last: Index, names: str = "ha") -> Term:
+def head(layer: Index, own: Term, key: Term, last: Index, names: tuple[str, str] = ("h", "a")) -> Term:
     """What head n makes of the keys 1..last: d_v numbers."""
     of, pair = names
     return Apply(of, (Ind(layer), Ind(n), Sum(Apply(pair, (Ind(layer), Ind(n), own, key), e, 1), j, 1, last)), d_v, 1)
@@ -62,7 +62,7 @@ def encoder(layer: Index, X: Term, at: Index) -> Term:
 def decoder(layer: Index, X: Term, at: Index) -> Term:
     """Masked self-attention, then cross-attention to the memory."""
     own = attended(layer, X, at, at)
-    return Apply("g", (Ind(layer), own, Sum(U[layer, n].T * head(layer, own, memory[j], M, "cb"), n, 1, N)), d, 1)
+    return Apply("g", (Ind(layer), own, Sum(U[layer, n].T * head(layer, own, memory[j], M, ("c", "b")), n, 1, N)), d, 1)
 
 
 def units(name: str, unit: Unit, start: Term, below: Index = 0) -> Recurrence:
