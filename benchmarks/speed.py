@@ -71,7 +71,9 @@ def _options() -> argparse.Namespace:
 
 
 def _worker(plan: dict[str, Any], threads: int) -> Any:
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    if threads == 1:
+        environment["OMP_WAIT_POLICY"] = "PASSIVE"  # of several threads it would time their waking
     command = [sys.executable, "-m", "benchmarks.worker"]
     text = json.dumps(plan | {"threads": threads})
     done = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment)
