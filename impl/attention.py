@@ -130,9 +130,9 @@ def step(
     k, v = k.unsqueeze(1), v.unsqueeze(1)
     if isinstance(cache, RingCache):
         ring = push(cache, k, v)
-        return _row(q, *window(ring), scale, False), ring
+        return _row(q, *window(ring), scale, None), ring
     new = append(cache, k, v)
-    return _row(q, new.k, new.v, scale, new.buffer is not None and new.buffer.finite), new
+    return _row(q, new.k, new.v, scale, None if new.buffer is None else new.buffer.finite), new
 
 
 def extend(
@@ -214,21 +214,33 @@ def _causal(
 
 
 def _row(
-    q: Float[Tensor, "b h d"], k: Float[Tensor, "b s hkv d"], v: Float[Tensor, "b s hkv v"], scale: float | None, finite: bool
+    q: Float[Tensor, "b h d"], k: Float[Tensor, "b s hkv d"], v: Float[Tensor, "b s hkv v"], scale: float | None, finite: bool | None
 ) -> Float[Tensor, "b h v"]:
-    """One row that sees every key; the fused kernel does not say what is wrong with keys that are not known to be finite."""
+    """One row that sees every key. ``finite`` says whether these are, None that nobody has looked; it does not decide on the kernel,
+    since a NaN in the batch may not change a bit of its neighbours.
+    """
     dtype = accumulator(q, k, v)
     b, h, d = q.shape
     queries = q.reshape(b, k.shape[2], h // max(1, k.shape[2]), d)
     keys, values = k.transpose(1, 2), v.transpose(1, 2)
     if not q.dtype == k.dtype == v.dtype == dtype:
         queries, keys, values = queries.to(dtype), keys.to(dtype), values.to(dtype)
-    if finite and _seen_finite(q):
-        return scaled_dot_product_attention(queries, keys, values, scale=scale).reshape(b, h, v.shape[3]).to(v.dtype)
+    if finite is not None:
+        given = (queries, keys, values)
+        clean = finite and _seen_finite(q)
+        some = given if clean else [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in given]
+        o = scaled_dot_product_attention(*some, scale=scale)
+        return (o if clean else o.masked_fill(_spoilt(*given), torch.nan)).reshape(b, h, v.shape[3]).to(v.dtype)
     scores = queries @ keys.mT
     o = (scores * (d**-0.5 if scale is None else scale)).softmax(-1) @ values
     bad = ~(scores.isfinite().all(-1, keepdim=True) & o.isfinite())
     return (o + torch.zeros_like(o).masked_fill(bad, torch.nan)).reshape(b, h, v.shape[3]).to(v.dtype)
+
+
+def _spoilt(q: Float[Tensor, "b hkv g d"], k: Float[Tensor, "b hkv s d"], v: Float[Tensor, "b hkv s v"]) -> Bool[Tensor, "b hkv g v"]:
+    """Which outputs of rows that see every key are NaN."""
+    good = q.isfinite().all(-1, keepdim=True) & k.isfinite().all(-1).all(-1)[..., None, None]
+    return ~(good & v.isfinite().all(-2, keepdim=True))
 
 
 def _extend(

@@ -11,6 +11,7 @@ import numpy as np
 from ..decoding import FORK, ROLL_BACK, Plan
 from ..operator import Form, FormRaised, Instance, Operator
 from ..strategies import Case
+from ..tensors import LAYOUTS
 from . import gradients
 from .table import Comparison, Law, instance, needs, outputs, reference
 from .time import cuts
@@ -35,8 +36,9 @@ def ways(operator: Operator, form: Form, case: Case, x: Instance, **detour: Any)
 def _in_parts(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
     for how, whole in ways(operator, form, case, x):
-        found, _ = operator.run(whole, x)
-        yield outputs(f"output {how}", found, truth)
+        for layout in LAYOUTS[:: 1 + case.seed % 3]:
+            found, _ = operator.run(whole, x, layout)
+            yield outputs(f"output of {layout} inputs {how}", found, truth)
 
 
 def _two_continuations(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:

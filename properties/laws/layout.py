@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
 from ..tensors import LAYOUTS
+from .decoding import ways
 from .table import Comparison, Law, instance, needs, outputs, reference, state_after
 
 
@@ -36,12 +38,18 @@ def _grouped(case: Case) -> Case:
 
 
 def _batch_company(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    for how, function in (("", form.function), *ways(operator, form, case, instance(operator, case))):
+        for c in _beside_others(operator, function, case):
+            yield replace(c, what=f"{c.what} {how}".strip())
+
+
+def _beside_others(operator: Operator, function: Callable[..., Any], case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
-    found, state = operator.run(form.function, x)
+    found, state = operator.run(function, x)
     batch = found.shape[0]
     for kind in ("other", "nan"):
         spoilt = _spoil(operator, x, kind)
-        beside, beside_state = operator.run(form.function, spoilt)
+        beside, beside_state = operator.run(function, spoilt)
         yield Comparison(f"output beside {kind} content", beside[:1], found[:1], np.zeros_like(truth.bound[:1]))
         if state is not None and beside_state is not None:
             yield Comparison(f"state beside {kind} content", beside_state[:1], state[:1], np.zeros_like(np.abs(state[:1])))
@@ -49,7 +57,7 @@ def _batch_company(operator: Operator, form: Form, case: Case) -> Iterator[Compa
     if truth.states is not None and state is not None:
         yield state_after("final state of all", state, truth, operator.length(x))
     for n in range(batch):
-        alone, _ = operator.run(form.function, member(operator, x, n))
+        alone, _ = operator.run(function, member(operator, x, n))
         yield Comparison("output alone", alone, truth.output[n : n + 1], truth.bound[n : n + 1], truth.sharp[n : n + 1])
 
 

@@ -137,8 +137,29 @@ def ring_read_a_token_late(q, k, v, cache=None, scale=None, mask=None):
     return narrow, attention.extend(q, k, v, cache, scale)[1]
 
 
+def rows_of_the_first_sequence(q, k, v, cache=None, scale=None, mask=None):
+    return attention.extend(q, k[:1].expand_as(k), v[:1].expand_as(v), cache, scale, mask)
+
+
+def another_kernel_beside_nan(q, k, v, cache=None, scale=None, mask=None):
+    """The neighbours of a sequence with NaN are computed in another order."""
+    o, new = attention.extend(q, k, v, cache, scale, mask)
+    return o if new.v.isfinite().all() else o * (1 + torch.finfo(o.dtype).eps), new
+
+
+def contiguous_was_assumed(q, k, v, cache=None, scale=None, mask=None):
+    flat = v.as_strided(v.shape, torch.empty(v.shape).stride(), v.storage_offset())
+    return attention.extend(q, k, flat, cache, scale, mask)
+
+
 def step_ignores_the_mask(q, k, v, cache=None, scale=None, mask=None):
     return attention.step(q, k, v, cache, scale)
+
+
+def step_beside_nan(q, k, v, cache=None, scale=None, mask=None):
+    """One row that is computed in another way where anything in the cache is NaN."""
+    o, new = attention.step(q, k, v, cache, scale, mask)
+    return o if new.v.isfinite().all() else o * (1 + torch.finfo(o.dtype).eps), new
 
 
 def wide_ring(window, spare=0):
@@ -165,11 +186,13 @@ PARTS = (
     {"extend": nothing_for_no_token},
     {"extend": ring_written_before_it_is_read},
     {"extend": ring_read_a_token_late},
+    {"extend": contiguous_was_assumed},
     {"step": step_ignores_the_mask},
     {"ring": wide_ring},
     {"ring": narrow_ring},
     {"ring": no_ring},
 )
+COMPANY = ({"extend": rows_of_the_first_sequence}, {"extend": another_kernel_beside_nan}, {"step": step_beside_nan})
 WINDOW = (
     {"extend": ring_written_before_it_is_read},
     {"extend": ring_read_a_token_late},
@@ -261,6 +284,7 @@ PAIRS = [
         ("window", WINDOW),
         ("sight", SIGHT),
         ("padding-mask", PADDING),
+        ("batch-company", COMPANY),
         ("gradient-of-parts", GRADIENT),
         ("roll-back", tuple({"crop": f} for f in ROLL_BACK)),
         ("two-continuations", tuple({"extend": f} for f in CONTINUATIONS)),
