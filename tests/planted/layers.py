@@ -71,7 +71,7 @@ class Plain:
     def attend(self, y, read, weights, seen, position):
         wq, wk, wv, wo = weights
         q, k, v = (torch.einsum("btm,mhd->bthd", a, w) for a, w in ((y, wq), (read, wk), (read, wv)))
-        k, v = (a.masked_fill(~seen.any(1)[:, :, None, None], 0) for a in (k, v))
+        k, v = (a.masked_fill(a.isnan() & ~seen.any(1)[:, :, None, None], 0) for a in (k, v))
         q, k = self.turn(q, position), self.turn(k, position)
         k, v = (self.repeat(a, q.shape[2] // k.shape[2]) for a in (k, v))
         p = self.weigh(torch.einsum("bthd,bshd->bhts", q, k) * q.shape[-1] ** -0.5, seen)

@@ -239,7 +239,7 @@ def checked(law, name, form, scale, examples=12):
 
 
 @pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("law", sorted({*PLANTED, "layout", "arguments-untouched", "results-own-memory"}))
+@pytest.mark.parametrize("law", PLANTED)
 def test_a_plain_stack_holds(name, law):
     result = run_law(LAWS[law], operator(name), Form("Plain", BASES[name]()), examples=3, seed=0, corners=3)
     assert result.verdict == "holds", result
