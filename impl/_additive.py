@@ -25,35 +25,35 @@ def undecayed() -> None:
     """A decay of 1."""
 
 
-def chunks(decay_of: DecayOf) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return the form ``(q, k, v, *gates, state, layout) -> (o, last state)`` on all chunks (b h m c d) at once."""
+def chunks(decay_of: DecayOf) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    """Return the form ``(q, k, v, *gates, state, layout) -> (o, last state, states before)`` on all chunks (b h m c d) at once."""
 
-    def form(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    def form(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
         *gates, state, layout = rest
         return _chunks(q, k, v, state, layout, decay_of(*gates))
 
     return form
 
 
-def one_chunk(form: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
+def one_chunk(form: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return the form on (b t h d) that takes the whole sequence for one chunk."""
 
     def whole(*arguments: Tensor) -> tuple[Tensor, Tensor]:
         *inputs, state = arguments
-        o, last = form(*(x.transpose(1, 2).unsqueeze(2) for x in inputs), state, None)
+        o, last, *_ = form(*(x.transpose(1, 2).unsqueeze(2) for x in inputs), state, None)
         return o.squeeze(2).transpose(1, 2), last
 
     return whole
 
 
 def gradient(decay_of: DecayOf) -> Callable[..., list[Any] | None]:
-    """Return the gradient of the form, ``(q, k, v, *gates, state, by_o, by_last)``, as `isoform.impl._spans` takes it."""
+    """Return the gradient of the form, ``(q, k, v, *gates, states before, by_o, by_last)``, as `isoform.impl._spans` takes it."""
 
     def by_inputs(q: Tensor, k: Tensor, v: Tensor, *rest: Tensor) -> list[Any] | None:
-        *gates, state, by_o, by_last = rest
+        *gates, before, by_o, by_last = rest
         with torch.enable_grad():
             decay = decay_of(*gates)
-        *found, by_decay, by_state = _gradient(q, k, v, state, by_o, by_last, decay)
+        *found, by_decay, by_state = _gradient(q, k, v, before, by_o, by_last, decay)
         if not _seen_finite(found[0], found[2]):
             return None
         by_gates = [None] * len(gates) if decay is None or by_decay is None else differentiated(decay, gates, by_decay)
@@ -69,7 +69,7 @@ def _chunks(
     state: Float[Tensor, "n h k v"],
     layout: ChunkLayout | None,
     decay: Decay | None,
-) -> tuple[Float[Tensor, "b h m c v"], Float[Tensor, "n h k v"]]:
+) -> tuple[Float[Tensor, "b h m c v"], Float[Tensor, "n h k v"], Float[Tensor, "b h m k v"]]:
     """All chunks at once but for the state, which passes through them one by one.
 
     A weight that is masked by the product with 0 alone is cheaper, and right if nothing comes out that is not finite.
@@ -79,10 +79,10 @@ def _chunks(
     if in_place(q, k, v, before, begun):
         o = (_decayed(k @ q.mT, decay).mT @ v).addcmul_(q @ before, begun)
         if _seen_finite(o):
-            return o, last
+            return o, last, before
     (k, v), stain = quarantine(k, v)
     o = (_decayed((k @ q.mT).triu_(), decay).mT @ v).addcmul_(q @ before, begun)
-    return o if stain is None else o.add_(stain), last
+    return o if stain is None else o.add_(stain), last, before
 
 
 def _decayed(scores: Float[Tensor, "b h m c c"], decay: Decay | None) -> Float[Tensor, "b h m c c"]:
@@ -94,7 +94,7 @@ def _gradient(
     q: Float[Tensor, "b h m c k"],
     k: Float[Tensor, "b h m c k"],
     v: Float[Tensor, "b h m c v"],
-    state: Float[Tensor, "b h k v"],
+    before: Float[Tensor, "b h m k v"],
     by_o: Float[Tensor, "b h m c v"],
     by_last: Float[Tensor, "b h k v"],
     decay: Decay | None,
@@ -104,10 +104,8 @@ def _gradient(
     With W the gradient by the decayed scores P, and R that by the state after a chunk:
     by_q = Wᵀ k + γ_{1..i} by_o Sᵀ, by_k = W q + γ_{j+1..c} v Rᵀ, by_v = P by_o + γ_{j+1..c} k R.
     """
-    whole = None if decay is None else decay.whole
     kept, read = (v, by_o) if decay is None else (v * decay.ended, by_o * decay.begun)
-    before, _ = scan_in_place(k.mT @ kept, state, whole)
-    after, by_state = scan_in_place(q.mT @ read, by_last, whole, backward=True)
+    after, by_state = scan_in_place(q.mT @ read, by_last, None if decay is None else decay.whole, backward=True)
     scores, weights = k @ q.mT, v @ by_o.mT
     by_decay = None
     if decay is not None and decay.within.requires_grad:

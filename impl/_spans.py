@@ -1,7 +1,7 @@
 """A long sequence goes through a form in spans that a cache holds, forward and backward.
 
-Where a form has a gradient of its own, nothing is kept but the state that enters each span; the backward pass takes the
-spans from the last to the first and computes there again what it needs.
+Where a form has a gradient of its own, nothing is kept but the state that enters each chunk; the backward pass takes the
+spans from the last to the first and computes there again what else it needs.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from torch import Tensor
 
 from ._common import ChunkLayout, differentiated, eager, from_chunks, in_place, put_chunks, recorded, to_chunks
 
-Form = Callable[..., tuple[Tensor, Tensor]]
-"""``form(*inputs, state, layout)`` for inputs (b h m c d): the output (b h m c v), linear in the first, and the state after it."""
+Form = Callable[..., tuple[Tensor, ...]]
+"""``form(*inputs, state, layout)`` for inputs (b h m c d): the output (b h m c v), linear in the first, the state after it, and, beside a
+gradient, the states before every chunk."""
 Gradient = Callable[..., list[Any] | None]
-"""``gradient(*inputs, state, by_o, by_last)``: by the inputs, None for those that need none, and the state; None for all if not finite."""
+"""``gradient(*inputs, states, by_o, by_last)``: by the inputs, None for those that need none, and the state; None for all if not finite."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +37,20 @@ class Spans:
         """Return the output and the last state."""
         if self.gradient is not None and inputs[0].shape[1] and recorded(*inputs, state) and eager(*inputs, state):
             return _Explicit.apply(self, state, *inputs)
-        o, states = self.forward(inputs, state)
-        return o, states[-1]
+        return self.forward(inputs, state)
 
     def packed(self, inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout) -> tuple[Tensor, Tensor]:
         """Run all sequences at once, in chunks that are laid out."""
-        o, state = self._chunks(inputs, state, layout)
+        o, state, *_ = self._chunks(inputs, state, layout)
         return from_chunks(o, inputs[0].shape[1], layout), state
 
-    def forward(self, inputs: Sequence[Tensor], state: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Return the output and the states before every span and after the last."""
-        length, states, rows, whole = inputs[0].shape[1], [state], [], None
+    def forward(self, inputs: Sequence[Tensor], state: Tensor, entered: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Return the output and the last state; append the states before the chunks of every span to ``entered``."""
+        length, rows, whole = inputs[0].shape[1], [], None
         for n, part in enumerate(zip(*(x.split(self.tokens, 1) for x in inputs), strict=True)):
-            o, state = self._chunks(part, state, None)
-            states.append(state)
+            o, state, *before = self._chunks(part, state, None)
+            if entered is not None:
+                entered.extend(before)
             if not in_place(o) or self.tokens >= length:
                 rows.append(from_chunks(o, part[0].shape[1], None))
                 continue
@@ -57,22 +58,22 @@ class Spans:
             put_chunks(whole[:, n * self.tokens : (n + 1) * self.tokens], o)
         if whole is None:
             whole = rows[0] if len(rows) == 1 else torch.cat(rows, 1)
-        return whole, states
+        return whole, state
 
-    def _chunks(self, inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
-        o, state = self.form(*(to_chunks(x, self.chunk_size, layout) for x in inputs), state, layout)
-        return o if self.scale == 1.0 else o.mul_(self.scale), state  # here and not on a tensor of its own, for o is in a cache by now
+    def _chunks(self, inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, ...]:
+        o, *states = self.form(*(to_chunks(x, self.chunk_size, layout) for x in inputs), state, layout)
+        return o if self.scale == 1.0 else o.mul_(self.scale), *states  # here and not on a tensor of its own, for o is in a cache by now
 
-    def backward(self, leaves: Sequence[Tensor], states: Sequence[Tensor], by_o: Tensor, by_last: Tensor) -> list[Any]:
+    def backward(self, leaves: Sequence[Tensor], entered: Sequence[Tensor], by_o: Tensor, by_last: Tensor) -> list[Any]:
         """Return the gradients by the first state and by the inputs, None for those that need none."""
         found = [torch.empty_like(x) if x.requires_grad else None for x in leaves]
         pieces = [x.split(self.tokens, 1) for x in (by_o, *leaves)]
         places = [() if x is None else x.split(self.tokens, 1) for x in found]
-        for n in reversed(range(len(states))):
+        for n in reversed(range(len(entered))):
             by_rows, *part = (to_chunks(x[n], self.chunk_size, None).detach() for x in pieces)
             for x, leaf in zip(part, leaves, strict=True):
                 x.requires_grad_(leaf.requires_grad)
-            arguments = *part, states[n].detach().requires_grad_(), by_rows * self.scale, by_last
+            arguments = *part, entered[n], by_rows * self.scale, by_last
             own = None if self.gradient is None else self.gradient(*arguments)
             *gradients, by_last = own or self._differentiated(*arguments)
             for place, x in zip(places, gradients, strict=True):
@@ -82,10 +83,11 @@ class Spans:
 
     def _differentiated(self, *arguments: Tensor) -> list[Any]:
         """The gradient of the form, whatever the inputs are."""
-        *leaves, by_o, by_last = arguments
+        *leaves, states, by_o, by_last = arguments
+        leaves.append(states[:, :, 0].detach().requires_grad_())
         with torch.enable_grad():
-            results = self.form(*leaves, None)
-        return differentiated(results, leaves, (by_o, by_last))
+            o, last, *_ = self.form(*leaves, None)
+        return differentiated((o, last), leaves, (by_o, by_last))
 
 
 class _Explicit(torch.autograd.Function):
@@ -93,16 +95,17 @@ class _Explicit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, spans: Spans, state: Tensor, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        o, states = spans.forward(inputs, state)
+        entered: list[Tensor] = []
+        results = spans.forward(inputs, state, entered)
         ctx.spans = spans
-        ctx.save_for_backward(*states[:-1], *inputs)
-        return o, states[-1]
+        ctx.save_for_backward(state, *entered, *inputs)
+        return results
 
     @staticmethod
     def backward(ctx: Any, by_o: Tensor, by_last: Tensor) -> tuple[Tensor | None, ...]:
         inputs = len(ctx.needs_input_grad) - 2
-        states, leaves = ctx.saved_tensors[:-inputs], ctx.saved_tensors[-inputs:]
+        (state, *entered), leaves = ctx.saved_tensors[:-inputs], ctx.saved_tensors[-inputs:]
         if torch.is_grad_enabled():  # to be differentiated again
             again = replace(ctx.spans, gradient=None)
-            return None, *differentiated(again(leaves, states[0]), (states[0], *leaves), (by_o, by_last), create_graph=True)
-        return None, *ctx.spans.backward(leaves, states, by_o, by_last)
+            return None, *differentiated(again(leaves, state), (state, *leaves), (by_o, by_last), create_graph=True)
+        return None, *ctx.spans.backward(leaves, entered, by_o, by_last)
