@@ -7,6 +7,7 @@ SciPy's systems are x_{k+1} = A x_k + B u_k, y_k = C x_k + D u_k. The system tha
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,29 +104,34 @@ def layers(x: Instance, causal: bool) -> Array:
     def norm(y: Array, gain: Array, shift: Array) -> Array:
         return gain * (y - y.mean(-1, keepdims=True)) / np.sqrt(y.var(-1, keepdims=True) + options["eps"]) + shift
 
-    def turn(y: Array) -> Array:
+    def turn(y: Array, spin: Array | None) -> Array:
+        if spin is None:
+            return y
         both = (y[..., :pairs] + 1j * y[..., pairs:]) * spin[:, :, None]
         return np.concatenate([both.real, both.imag], -1)
 
-    def attend(y: Array, read: Array, names: tuple[str, ...], n: int, seen: Array, angles: Array | None) -> Array:
-        q, k, v = (np.einsum("btm,mhd->bthd", a, w[name][n]) for a, name in zip((y, read, read), names))
-        q, k = (q, k) if angles is None else (turn(q), turn(k))
+    def attend(n: int, read: Array | None, y: Array) -> Array:
+        names = [f"cross_{name}" if read is not None else name for name in "qkvo"]
+        q, k, v = (np.einsum("btm,mhd->bthd", a, w[name][n]) for a, name in zip((y, *((y, y) if read is None else (read, read))), names))
+        own, angle = (seen, spin) if read is None else (sights, None)
+        q, k = turn(q, angle), turn(k, angle)
         k, v = (np.repeat(a, q.shape[2] // k.shape[2], 2) for a in (k, v))
         scores = np.einsum("bthd,bshd->bhts", q, k) * q.shape[-1] ** -0.5
-        p = special.softmax(np.where(seen[:, None], scores, -1e300), -1) * seen[:, None] if scores.size else scores
+        p = special.softmax(np.where(own[:, None], scores, -1e300), -1) * own[:, None] if scores.size else scores
         return np.einsum("bhts,bshv,hvm->btm", p, v, w[names[3]][n])
 
-    def network(y: Array, n: int) -> Array:
+    def network(n: int, y: Array) -> Array:
         return np.maximum(y @ w["up"][n] + w["up_bias"][n], 0) @ w["down"][n] + w["down_bias"][n]
 
+    memory, sights = w.get("memory"), np.ones((0, 0, 0), bool)
+    if memory is not None:
+        sight = w.get("memory_mask", np.ones(memory.shape[:2], bool))
+        memory, sights = np.where(sight[..., None], memory, 0), np.repeat(sight[:, None], t, 1)
     rows = np.isfinite(y).all(-1, keepdims=True)
     y = np.where(rows, y, 0)
     for n in range(len(w["q"])):
-        mixers = [lambda y, n=n: attend(y, y, ("q", "k", "v", "o"), n, seen, spin), lambda y, n=n: network(y, n)]
-        if "memory" in w:
-            sight = w.get("memory_mask", np.ones(w["memory"].shape[:2], bool))
-            read, sights = np.where(sight[..., None], w["memory"], 0), np.repeat(sight[:, None], t, 1)
-            mixers.insert(1, lambda y, n=n, a=read, b=sights: attend(y, a, ("cross_q", "cross_k", "cross_v", "cross_o"), n, b, None))
+        cross = [] if memory is None else [partial(attend, n, memory)]
+        mixers = [partial(attend, n, None), *cross, partial(network, n)]
         for mix, gain, shift in zip(mixers, w["gain"][n], w["shift"][n], strict=True):
             y = y + mix(norm(y, gain, shift)) if options["pre_norm"] else norm(y + mix(y), gain, shift)
     return np.where(rows, norm(y, w["end_gain"], w["end_shift"]) if "end_gain" in w else y, np.nan)
