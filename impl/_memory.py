@@ -105,7 +105,7 @@ class Call:
     def by_chunk(self, form: Form, chunk_size: int, gradient: Gradient | None = None) -> Result:
         """Run ``form(*inputs, state, layout)`` on inputs (b h m c d), cut into chunks that no two sequences share."""
 
-        def chunks(q: Tensor, k: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+        def chunks(q: Tensor, k: Tensor, *rest: Any) -> tuple[Tensor, ...]:
             return form(*(normalized(q, k) if self.l2norm else (q, k)), *rest)
 
         spans = Spans(chunks, gradient, chunk_size, self._span(chunk_size), self.scale)
