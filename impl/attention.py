@@ -226,11 +226,11 @@ def _row(
     if not q.dtype == k.dtype == v.dtype == dtype:
         queries, keys, values = queries.to(dtype), keys.to(dtype), values.to(dtype)
     if finite is not None:
-        given = (queries, keys, values)
-        clean = finite and _seen_finite(q)
-        some = given if clean else [torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in given]
-        o = scaled_dot_product_attention(*some, scale=scale)
-        return (o if clean else o.masked_fill(_spoilt(*given), torch.nan)).reshape(b, h, v.shape[3]).to(v.dtype)
+        bad = None if finite and _seen_finite(q) else _spoilt(queries, keys, values)
+        if bad is not None:
+            queries, keys, values = (torch.nan_to_num(x, 0.0, 0.0, 0.0) for x in (queries, keys, values))
+        o = scaled_dot_product_attention(queries, keys, values, scale=scale)
+        return (o if bad is None else o.masked_fill(bad, torch.nan)).reshape(b, h, v.shape[3]).to(v.dtype)
     scores = queries @ keys.mT
     o = (scores * (d**-0.5 if scale is None else scale)).softmax(-1) @ values
     bad = ~(scores.isfinite().all(-1, keepdim=True) & o.isfinite())

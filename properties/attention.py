@@ -58,7 +58,7 @@ def draw(case: Case, causal: bool) -> Instance:
         options["window_size"] = case.size("window")
     found = Instance(inputs, None, options, case.dtype)
     if case.has("hidden"):
-        unseen = ~visible(found, causal).any(1)[:, :, None, None]
+        unseen = ~np.any(visible(found, causal), 1)[:, :, None, None]
         for name, bad in (("k", np.inf), ("v", np.nan)):
             inputs[name] = np.where(unseen, bad, inputs[name])
     return found
@@ -140,7 +140,7 @@ def whole(x: Instance, declaration: Any, causal: bool, run: Callable[..., Array]
     """All rows from one run of the declaration a head; None where that is not what the rows see."""
     q, k, v = (x.inputs[n] for n in "qkv")
     t, s = q.shape[1], k.shape[1]
-    if "mask" in x.inputs or "window_size" in x.options or s < t or (not causal and s != t):
+    if not t or "mask" in x.inputs or "window_size" in x.options or s < t or (not causal and s != t):
         return None
     groups = q.shape[2] // k.shape[2] if k.shape[2] else 1
     out = np.zeros((*q.shape[:3], v.shape[3]))

@@ -1,5 +1,7 @@
 """The truth of attention: balls, SciPy's softmax and SciPy's logsumexp say the same of every corner case."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -54,6 +56,13 @@ def test_corner_cases_have_what_faults_are_seen_by():
     assert any(x.options["chunk_size"] > x.inputs["k"].shape[1] for _, x in cases)
     assert any(1 < x.inputs["k"].shape[2] < x.inputs["q"].shape[2] for _, x in cases)
     assert {case.dtype for case, _ in cases} == {"float64", "float32", "bfloat16", "float16"}
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda o: o.name)
+@pytest.mark.parametrize("flags", [("hidden",), ("longer", "hidden"), ("longer", "hidden", "padding")])
+def test_no_rows_have_no_truth_whatever_the_keys(operator, flags):
+    case = replace(operator.corners()[0].resized(t=0), flags=flags)
+    assert reference(operator, case).output.size == 0
 
 
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
