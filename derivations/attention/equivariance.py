@@ -12,7 +12,7 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Statement
 from ..kernel.scripts import Chain, Direct, Each, Link, Part, Using
 from ..kernel.terms import Exp, Ind, Index, Row, Stack, Sum, Term, Where, equal, indices, le, lt, named
-from .operators import FULL, VASWANI, Logit, T, column, full, i, j, masked, normaliser, row, score, softmax, v
+from .operators import FULL, VASWANI, Logit, T, full, i, j, normaliser, row, score, softmax, v
 
 ZAHEER = "Zaheer et al., Deep Sets, arXiv 1703.06114"
 LEE = "Lee et al., Set Transformer, arXiv 1810.00825"
@@ -46,22 +46,15 @@ def weighed(at: Index) -> Term:
     return weight(at) * v[at].T
 
 
-def no_order(of: Member) -> Equation:
-    """A sum over the tokens is the same after the exchange."""
-    return Equation(Sum(exchanged(of, j), j, 1, T), Sum(of(j), j, 1, T))
+def no_order(of: Member, last: Index = T) -> Equation:
+    """A sum over the tokens, up to the last one or another, is the same after the exchange."""
+    return Equation(Sum(exchanged(of, j), j, 1, last), Sum(of(j), j, 1, last))
 
 
 def after(logit: Logit) -> Term:
     """Full attention after the exchange, all rows at once, with these logits of the tokens at two places."""
     values = named("V'", Stack(exchanged(lambda at: v[at], row).T, row, 1, T), T)
     return named("Full'", softmax(logit, T, T) * values, T)
-
-
-def masked_after() -> Term:
-    """Masked attention after the exchange: place r sees the places up to r."""
-    e = Exp(moved(score)(row, column))
-    read = Sum(e * exchanged(lambda at: v[at], column), column, 1, row) / Sum(e, column, 1, row)
-    return named("Masked'", Stack(read.T, row, 1, T), T)
 
 
 def same_row(new: Term, old: Term) -> Equation:
@@ -75,14 +68,15 @@ def equivariant(rows: Equation) -> And:
 
 
 AFTER = after(moved(score))
-equivariance = Statement(equivariant(same_row(AFTER, full(T))), le(1, a) & lt(a, b) & le(b, T) & le(1, i) & le(i, T))
+ROWS = same_row(AFTER, full(T))
+equivariance = Statement(equivariant(ROWS), le(1, a) & lt(a, b) & le(b, T) & le(1, i) & le(i, T))
 WEIGHTS, VALUES = no_order(weight).lhs, no_order(weighed).lhs
 PLACES = "the terms a and b change places"
 
 
-def by_place(logit: Logit) -> Logit:
-    """A logit to which the place of the key is added."""
-    return lambda r, c: logit(r, c) + Ind(c)
+def placed(of: Member) -> Equation:
+    """The sum of the weights, where the place of a key is added to its score."""
+    return Equation(Sum(Exp(exchanged(of, j) + Ind(j)), j, 1, T), Sum(Exp(of(j) + Ind(j)), j, 1, T))
 
 
 PERMUTATION_EQUIVARIANCE = Claim(
@@ -111,9 +105,8 @@ PERMUTATION_EQUIVARIANCE = Claim(
     ),
     operator=FULL,
     near_misses=(
-        variant(equivariance, "masked attention", equivariant(same_row(masked_after(), masked(T)))),
-        variant(equivariance, "scores with positions", equivariant(same_row(after(by_place(moved(score))), full(T, by_place(score))))),
-        variant(equivariance, "the rows stay where they are", equivariant(Equation(Row(AFTER, i), Row(full(T), i)))),
+        variant(equivariance, "masked: token i sees the tokens up to its own", And(no_order(weight, i), no_order(weighed, i), ROWS)),
+        variant(equivariance, "scores with positions", And(placed(lambda at: score(i, at)), no_order(weighed), ROWS)),
         variant(equivariance, "the queries stay where they are", equivariant(same_row(after(keys_moved), full(T)))),
     ),
 )
