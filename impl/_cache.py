@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._common import _seen_finite, check_positive
+from ._common import _seen_finite, check_positive, writable
 
 LEAST = 16
 """Tokens that a new buffer has room for, at least."""
@@ -88,12 +88,12 @@ class Buffer:
 def append(cache: KVCache | None, k: Float[Tensor, "b t hkv d"], v: Float[Tensor, "b t hkv v"]) -> KVCache:
     """The cache with new tokens behind the old ones; later writes to k and v do not reach it."""
     buffer = cache.buffer if isinstance(cache, KVCache) else None
-    if cache is not None and buffer is not None and buffer.used == cache.k.shape[1] and buffer.fits(k, v) and not _functional(k, v):
+    if cache is not None and buffer is not None and buffer.used == cache.k.shape[1] and buffer.fits(k, v) and writable(k, v):
         buffer.write(k, v)
         return buffer.cache()
     if cache is not None:
         k, v = torch.cat([cache.k, k], 1), torch.cat([cache.v, v], 1)
-    if _functional(k, v):
+    if not writable(k, v):
         return KVCache(k, v) if cache is not None else KVCache(k.clone(), v.clone())
     return Buffer(k, v).cache()
 
@@ -146,13 +146,6 @@ def crop(where: str, cache: KVCache | RingCache, count: int) -> KVCache | RingCa
             f"a ring that is to be cropped by {count} at once needs spare={count - 1} or more."
         )
     return cache._replace(length=length)
-
-
-def _functional(*tensors: Tensor) -> bool:
-    """Whether nothing may be written in place: operations are recorded for a gradient, compiled or transformed."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return True
-    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 def _roomy(x: Float[Tensor, "b s hkv d"]) -> Float[Tensor, "b capacity hkv d"]:

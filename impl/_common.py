@@ -174,15 +174,24 @@ def recorded(*tensors: Tensor) -> bool:
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
+def transformed() -> bool:
+    """Whether operations are compiled, or under a function transform, and not run one by one."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+
+
 def eager(*tensors: Tensor) -> bool:
-    """Whether operations are run one by one on a CPU, not by a compiler and not under a function transform."""
-    transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    return not transformed and all(x.is_cpu for x in tensors)
+    """Whether operations are run one by one on a CPU."""
+    return not transformed() and all(x.is_cpu for x in tensors)
+
+
+def writable(*tensors: Tensor) -> bool:
+    """Whether results may be written over others."""
+    return not transformed() and not recorded(*tensors)
 
 
 def in_place(*tensors: Tensor) -> bool:
     """Whether results may be written over others, and on a CPU are better."""
-    return eager(*tensors) and not recorded(*tensors)
+    return writable(*tensors) and all(x.is_cpu for x in tensors)
 
 
 def differentiated(results: Sequence[Tensor], leaves: Sequence[Tensor], by: Sequence[Tensor], create_graph: bool = False) -> list[Any]:

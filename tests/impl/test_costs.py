@@ -105,7 +105,7 @@ def test_the_implemented_step_of_attention_is_the_declared_one() -> None:
 
 @pytest.mark.parametrize("time", LENGTHS)
 def test_a_step_of_attention_from_a_cache_takes_what_is_counted_on_its_term(time: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cache, "_functional", lambda *given: True)  # else the fused kernel takes it
+    monkeypatch.setattr(_cache, "writable", lambda *given: False)  # else the fused kernel takes it
     found, _ = count(attention.step, *token(), after(time - 1, attention.step))
     comparisons = found.pop("comparisons", 0)
     assert comparisons == HEADS * (time - 1 + 2 * (time + HEIGHT))  # the largest of t scores; is one, or an output, not finite?
