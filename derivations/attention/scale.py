@@ -80,7 +80,7 @@ def axis(at: Index) -> Term:
 
 def chance(at: Index, points: Index) -> Term:
     """The same probability for each of so many points, and what is left for one more."""
-    return Where(le(at, points), Num(1) / (Ind(points) * size), Where(equal(at, points + 1), 1 - 1 / size, Num(0)))
+    return Where(le(at, points), Num(1) / (Ind(points) * size), Where(equal(at, points + 1), Num(1) - Num(1) / size, Num(0)))
 
 
 either_sign = {q[a]: axis(a) - axis(a - d_k), u[a]: chance(a, 2 * d_k)}
