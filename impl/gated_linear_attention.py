@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ._additive import one_chunk
-from ._common import ChunkLayout, scan_chunks
+from ._common import ChunkLayout, scan_chunks, writable
 from ._memory import SEQUENCE, TOKEN, Gates, Result, call, documented, one_token, token_by_token
 
 
@@ -135,13 +135,13 @@ class Side(NamedTuple):
     gate: Float[Tensor, "n p d"] | None
     """All gates of each of the p blocks of a chunk; None is no decay."""
 
-    def grown(self, width: int) -> Side:
+    def grown(self, width: int, over: bool) -> Side:
         """Join the blocks of this width in pairs: a late one now starts, and an early one ends, where its pair does."""
         if self.gate is None:
             return self
         early, late = _pairs(self.gate, 1)
-        rows = _each(Tensor.mul_, self.rows, width, late=early)
-        return Side(rows, _each(Tensor.mul_, self.columns, width, early=late), (early * late).squeeze(2))
+        rows = _each(torch.mul, self.rows, width, over, late=early)
+        return Side(rows, _each(torch.mul, self.columns, width, over, early=late), (early * late).squeeze(2))
 
 
 def _side(rows: Float[Tensor, "n c d"], columns: Float[Tensor, "n c d"], gate: Float[Tensor, "n c d"] | None) -> Side:
@@ -155,22 +155,20 @@ def _pairs(x: Float[Tensor, "n c d"], width: int) -> tuple[Float[Tensor, "n p w 
 
 
 def _each(
-    change: Callable[[Tensor, Tensor], Tensor], x: Float[Tensor, "n c d"], width: int, **other: Float[Tensor, "n p _ d"]
+    change: Callable[..., Tensor], x: Float[Tensor, "n c d"], width: int, over: bool, **other: Float[Tensor, "n p _ d"]
 ) -> Float[Tensor, "n c d"]:
-    """Change those blocks that are named, early or late, in place; a copy of them where gradients are recorded."""
+    """Change those blocks that are named, early or late: written over the old ones, or in a copy."""
     blocks = dict(zip(("early", "late"), _pairs(x, width), strict=True))
-    if torch.is_grad_enabled() and (x.requires_grad or any(y.requires_grad for y in other.values())):
-        return torch.stack([change(block.clone(), other[name]) if name in other else block for name, block in blocks.items()], 2).view(
-            x.shape
-        )
+    if not over:
+        return torch.stack([change(block, other[name]) if name in other else block for name, block in blocks.items()], 2).flatten(1, 3)
     for name, y in other.items():
-        change(blocks[name], y)
+        change(blocks[name], y, out=blocks[name])
     return x
 
 
 def _product(x: Float[Tensor, "*b i j"], y: Float[Tensor, "*b j d"]) -> Float[Tensor, "*b i d"]:
     """The matrix product; of one or two columns as outer products, which is faster on a CPU by several times."""
-    if x.shape[-1] > 2:
+    if x.shape[-1] not in (1, 2):
         return x @ y
     return reduce(torch.add, (column * row for column, row in zip(x.split(1, -1), y.split(1, -2), strict=True)))
 
@@ -186,8 +184,10 @@ def _chunks(
 ) -> tuple[Float[Tensor, "b h m c v"], Float[Tensor, "n h k v"]]:
     """All chunks at once but for the state, which passes through them one by one.
 
-    The late rows times the early columns, of all widths, are the lower triangle.
+    The late rows times the early columns, of all widths, are the lower triangle. Blocks are not written over where a
+    gradient of any argument needs them as they were, or a transform has one block here for many others.
     """
+    over = writable(*(x for x in (q, k, v, a, e) if x is not None))
     b, h, m, c, _ = v.shape
     q, k, v = (_flat(x, 0.0) for x in (q, k, v))
     a, e = (None if x is None else _flat(x, 1.0) for x in (a, e))
@@ -200,8 +200,8 @@ def _chunks(
     while width < v.shape[1]:
         (_, late), (early, _) = _pairs(keys.rows, width), _pairs(keys.columns, width)
         (_, weights), (written, _) = _pairs(values.rows, width), _pairs(values.columns, width)
-        o = _each(Tensor.add_, o, width, late=read(late @ early.mT, written, weights))
-        keys, values = keys.grown(width), values.grown(width)
+        o = _each(torch.add, o, width, over, late=read(late @ early.mT, written, weights))
+        keys, values = keys.grown(width, over), values.grown(width, over)
         width *= 2
     wholes = [x for x in (None if keys.gate is None else keys.gate.mT, values.gate) if x is not None]
     decay = reduce(torch.mul, wholes).unflatten(0, (b, h, m)) if wholes else None

@@ -191,3 +191,23 @@ def test_a_gate_of_a_wrong_shape_is_named():
         recurrent(**{**inputs, "gk": torch.zeros(1, 45, 4, 4)})
     with pytest.raises(ValueError, match=r"gv has shape \(1, 45, 4\); it needs the axes \(b, t, hv, v\)"):
         chunkwise(**{**inputs, "gv": torch.zeros(1, 45, 4)})
+
+
+@pytest.mark.parametrize("sides", [("gk",), ("gk", "gv")], ids=name)
+@pytest.mark.parametrize("wanted", ["q", "k", "v", "initial_state"])
+def test_one_argument_alone_can_ask_for_a_gradient(sides, wanted):
+    """What the others are multiplied by is not written over where it is needed."""
+    inputs = tokens(sides, gates=(-0.1,), dtype=torch.float64)
+    inputs[wanted].requires_grad_()
+    found, expected = (torch.autograd.grad(form(**inputs)[0].sum(), inputs[wanted])[0] for form in (chunkwise, recurrent))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("sides", SIDES[:3], ids=name)
+def test_gates_alone_are_mapped(sides):
+    inputs = tokens(sides, gates=(-0.1, -3.0), b=2, dtype=torch.float64)
+    gates = {n: inputs.pop(n) for n in sides}
+    o = torch.func.vmap(lambda g: chunkwise(**{n: x[:1] for n, x in inputs.items()}, **{n: x[None] for n, x in g.items()})[0])(gates)
+    for n in range(2):
+        expected, _ = chunkwise(**{m: x[:1] for m, x in inputs.items()}, **{m: x[n : n + 1] for m, x in gates.items()})
+        torch.testing.assert_close(o[n], expected, rtol=1e-13, atol=1e-13)
