@@ -81,8 +81,10 @@ def _chunks(
         if _seen_finite(o):
             return o, last, before
     (k, v), stain = quarantine(k, v)
-    o = (_decayed((k @ q.mT).triu_(), decay).mT @ v).addcmul_(q @ before, begun)
-    return o if stain is None else o.add_(stain), last, before
+    scores = (k @ q.mT).triu_()
+    scores = scores if decay is None else scores * decay.within
+    o = torch.addcmul(scores.mT @ v, q @ before, begun)
+    return o if stain is None else o + stain, last, before
 
 
 def _decayed(scores: Float[Tensor, "b h m c c"], decay: Decay | None) -> Float[Tensor, "b h m c c"]:

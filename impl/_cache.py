@@ -59,11 +59,10 @@ class Buffer:
     that all that is written is finite.
     """
 
-    __slots__ = ("finite", "k", "seen_k", "seen_v", "used", "v")
+    __slots__ = ("finite", "k", "used", "v")
 
     def __init__(self, k: Float[Tensor, "b s hkv d"], v: Float[Tensor, "b s hkv v"]) -> None:
         self.k, self.v = _roomy(k), _roomy(v)
-        self.seen_k, self.seen_v = self.k.data, self.v.data
         self.used, self.finite = k.shape[1], _seen_finite(k, v)
 
     def fits(self, k: Tensor, v: Tensor) -> bool:
@@ -82,7 +81,7 @@ class Buffer:
 
     def cache(self) -> KVCache:
         """What is written, as a cache."""
-        return KVCache(self.seen_k.narrow(1, 0, self.used), self.seen_v.narrow(1, 0, self.used), self)
+        return KVCache(self.k.data.narrow(1, 0, self.used), self.v.data.narrow(1, 0, self.used), self)
 
 
 def append(cache: KVCache | None, k: Float[Tensor, "b t hkv d"], v: Float[Tensor, "b t hkv v"]) -> KVCache:

@@ -38,8 +38,7 @@ def chunks(
     overlaps, scores = (k @ found.mT).triu_(1), (k @ q.mT).triu_()
     begun, kept = v.new_ones(()), None if stain is None else stain[..., -1:, :] + 1.0
     if decay is not None:
-        overlaps *= decay.within
-        scores *= decay.within
+        overlaps, scores = overlaps * decay.within, scores * decay.within
         begun, kept = decay.begun, decay.whole if stain is None else stain[..., -1:, :] + decay.whole
         found, k = found * begun, k * decay.ended
     right = torch.cat([beta * v, found], -1)
@@ -54,5 +53,5 @@ def chunks(
     before, last = each_chunk(update, (*solved.split([v.shape[-1], k.shape[-1]], -1), k, *fading), state, layout)
     if not writes:
         return (q * k).sum(-1, keepdim=True) * v, last
-    o = (scores.mT @ torch.stack(writes, 1).view(v.shape)).addcmul_(q @ before, begun)
-    return o if stain is None else o.add_(stain), last
+    o = torch.addcmul(scores.mT @ torch.stack(writes, 1).view(v.shape), q @ before, begun)
+    return o if stain is None else o + stain, last

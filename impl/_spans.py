@@ -105,7 +105,14 @@ class _Explicit(torch.autograd.Function):
     def backward(ctx: Any, by_o: Tensor, by_last: Tensor) -> tuple[Tensor | None, ...]:
         inputs = len(ctx.needs_input_grad) - 2
         (state, *entered), leaves = ctx.saved_tensors[:-inputs], ctx.saved_tensors[-inputs:]
-        if torch.is_grad_enabled():  # to be differentiated again
-            again = replace(ctx.spans, gradient=None)
-            return None, *differentiated(again(leaves, state), (state, *leaves), (by_o, by_last), create_graph=True)
+        again = torch.is_grad_enabled()
+        if again or _batched(by_o, by_last):
+            with torch.enable_grad():
+                results = replace(ctx.spans, gradient=None)(leaves, state)
+            return None, *differentiated(results, (state, *leaves), (by_o, by_last), create_graph=again)
         return None, *ctx.spans.backward(leaves, entered, by_o, by_last)
+
+
+def _batched(*tensors: Tensor) -> bool:
+    """Whether each stands for many, as where all rows of a Jacobian are computed at once."""
+    return any(torch._C._functorch.is_batchedtensor(x) or torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)

@@ -1,6 +1,8 @@
 """Caches: what they hold, that continuations do not meet, roll-back, rings around the wrap, and what a step says of NaN."""
 
+import copy
 import itertools
+import pickle
 
 import pytest
 import torch
@@ -86,6 +88,15 @@ def test_copies_of_a_growing_cache_are_few():
         places.add(cache.k.data_ptr())
     assert cache.length == 200
     assert 2 <= len(places) <= 5
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))], ids=["deepcopy", "pickle"])
+def test_a_copied_cache_goes_on(again):
+    q, k, v = draw()
+    _, cache, _ = decoded((5,), *(x[:, :5] for x in (q, k, v)))
+    rest, cache, _ = decoded((1, 3), *(x[:, 5:] for x in (q, k, v)), again(cache))
+    assert near(rest, attention.masked(q, k, v)[:, 5:], q[:, 5:], k, v)
+    assert torch.equal(cache.k, k)
 
 
 @pytest.mark.parametrize("where", [torch.no_grad, torch.inference_mode, torch.enable_grad])

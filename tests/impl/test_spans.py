@@ -77,3 +77,29 @@ def test_what_is_not_finite_has_the_gradients_of_the_recorded_form(form, place, 
         size = y[y.isfinite()].abs().max() if y.isfinite().any() else 0.0
         assert ((x - y)[y.isfinite()].abs() <= 2 * T * (K + V) * U * size).all()
     assert all(x.isfinite().all() for x in want) == (abs(value) == 1e200)
+
+
+@every_form
+def test_many_gradients_of_one_output_at_once(form, smooth):
+    """As for all rows of a Jacobian."""
+    inputs = arguments(form, smooth)
+    o, _ = call(form, *inputs)
+    directions = torch.linspace(-1, 1, 3 * o.numel()).view(3, *o.shape).double()
+    found = torch.autograd.grad(o, inputs, directions, is_grads_batched=True, retain_graph=True)
+    for n, direction in enumerate(directions):
+        for x, y in zip(found, torch.autograd.grad(o, inputs, direction, retain_graph=True), strict=True):
+            torch.testing.assert_close(x[n], y, rtol=1e-12, atol=1e-12)
+
+
+@every_form
+def test_one_argument_alone_is_mapped(form, smooth):
+    """In the place of each: the others have fewer numbers than what is made of both."""
+    inputs = [x.detach() for x in arguments(form, smooth)]
+    for n, x in enumerate(inputs):
+
+        def alone(x, n=n):
+            return call(form, *inputs[:n], x, *inputs[n + 1 :])
+
+        many = torch.stack([x, 2 * x])
+        for found, expected in zip(torch.func.vmap(alone)(many), zip(*(alone(x) for x in many), strict=True), strict=True):
+            torch.testing.assert_close(found, torch.stack(expected), rtol=1e-12, atol=1e-12)
