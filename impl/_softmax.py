@@ -83,7 +83,7 @@ def attend(
 ) -> Float[Tensor, "b t h v"]:
     """Attention where a row that sees what is not finite is NaN, and what it does not see may be anything."""
     dtype = accumulator(q, k, v)
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scale = max(1, q.shape[-1]) ** -0.5 if scale is None else scale
     queries, keys, values = given = [x.to(dtype).transpose(1, 2) for x in (q, k, v)]
     if _seen_finite(*given):
         return kernel(queries, keys, values, scale, sight).transpose(1, 2).to(v.dtype)

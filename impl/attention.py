@@ -122,7 +122,7 @@ def step(
 
     """
     where = "attention.step"
-    sizes = check(where, {"q": (q, "b h d"), "k": (k, "b hkv d"), "v": (v, "b hkv v")} | _cache_shapes(cache))
+    sizes = check(where, {"q": (q, "b h d"), "k": (k, "b hkv d"), "v": (v, "b hkv v")} | _cache_shapes(where, cache))
     check_groups(where, "hkv", "h", sizes)
     if mask is not None:
         o, new = _extend(where, q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1), cache, scale, mask)
@@ -154,7 +154,7 @@ def extend(
 
     """
     where = "attention.extend"
-    sizes = check(where, {"q": (q, "b t h d"), "k": (k, "b t hkv d"), "v": (v, "b t hkv v")} | _cache_shapes(cache))
+    sizes = check(where, {"q": (q, "b t h d"), "k": (k, "b t hkv d"), "v": (v, "b t hkv v")} | _cache_shapes(where, cache))
     check_groups(where, "hkv", "h", sizes)
     return _extend(where, q, k, v, cache, scale, mask)
 
@@ -232,7 +232,7 @@ def _row(
         o = scaled_dot_product_attention(queries, keys, values, scale=scale)
         return (o if bad is None else o.masked_fill(bad, torch.nan)).reshape(b, h, v.shape[3]).to(v.dtype)
     scores = queries @ keys.mT
-    o = (scores * (d**-0.5 if scale is None else scale)).softmax(-1) @ values
+    o = (scores * (max(1, d) ** -0.5 if scale is None else scale)).softmax(-1) @ values
     bad = ~(scores.isfinite().all(-1, keepdim=True) & o.isfinite())
     return (o + torch.zeros_like(o).masked_fill(bad, torch.nan)).reshape(b, h, v.shape[3]).to(v.dtype)
 
@@ -282,5 +282,12 @@ def _check_mask(where: str, mask: Tensor, like: Tensor, *allowed: dict[str, int]
         raise ValueError(f"{where}: mask is on {mask.device}, the first argument on {like.device}; one device is allowed.")
 
 
-def _cache_shapes(cache: KVCache | RingCache | None) -> dict[str, tuple[Tensor | None, str]]:
-    return {} if cache is None else {"cache_k": (cache.k, "b slots hkv d"), "cache_v": (cache.v, "b slots hkv v")}
+def _cache_shapes(where: str, cache: Cache | None) -> dict[str, tuple[Tensor | None, str]]:
+    if cache is None:
+        return {}
+    if not isinstance(cache, KVCache | RingCache):
+        raise TypeError(f"{where}: cache must be a KVCache or a RingCache, not {type(cache).__name__}.")
+    if isinstance(cache, RingCache):
+        check_positive(where, "the window of a ring", cache.window)
+        check_positive(where, "1 + the spare slots of a ring", cache.spare + 1)
+    return {"cache_k": (cache.k, "b slots hkv d"), "cache_v": (cache.v, "b slots hkv v")}

@@ -225,6 +225,7 @@ def forward(
     source_mask: Bool[Tensor, "b s"] | None = None,
 ) -> Float[Tensor, "b t n"]:
     """The logits of the word after each token."""
+    check("transformer.forward", {"tokens": (tokens, "b t")}, (torch.int64, torch.int32))
     memory = _read(model, source, source_mask)
     return decode(model.embedding[tokens], model.decoder, memory, source_mask, mask) @ model.head
 
@@ -430,6 +431,8 @@ def _stacked(
 ) -> Float[Tensor, "b t m"]:
     """Tokens, ``before`` so many others, through all layers; ``attend`` is the self-attention of each, one after the other."""
     _check_stack(where, x, stack)
+    if mask is not None and (not isinstance(mask, Tensor) or mask.ndim == 2):
+        _check_mask(where, "mask", mask, (x.shape[0], before + x.shape[1]))
     position = _positions(mask, x.shape[1], before)
     y = _wide(x)
     for layer, memory in zip(stack.layers, memories, strict=True):
@@ -510,8 +513,8 @@ def _memories(where: str, stack: Stack, memory: Tensor | None, mask: Tensor | No
     if not any(reading):
         raise ValueError(f"{where}: no layer has the cross-attention that reads a memory.")
     check(where, {"memory": (memory, "b s m")})
-    if mask is not None and mask.shape != memory.shape[:2]:
-        raise ValueError(f"{where}: memory_mask has shape {tuple(mask.shape)}; the memory needs {tuple(memory.shape[:2])}.")
+    if mask is not None:
+        _check_mask(where, "memory_mask", mask, tuple(memory.shape[:2]))
     wide = _wide(memory) if mask is None else _wide(memory).masked_fill(~mask.unsqueeze(2), 0)
     for n, heads in enumerate(reading):
         if heads is not None:
@@ -520,8 +523,11 @@ def _memories(where: str, stack: Stack, memory: Tensor | None, mask: Tensor | No
 
 
 def _read(model: Transformer, source: Tensor | None, source_mask: Tensor | None) -> Tensor | None:
-    if source is None or model.encoder is None:
+    if source is None:
         return None
+    if model.encoder is None:
+        raise ValueError("transformer: a source needs an encoder, and the model has none.")
+    check("transformer", {"source": (source, "b s")}, (torch.int64, torch.int32))
     return encode(model.embedding[source], model.encoder, source_mask)
 
 
@@ -545,6 +551,12 @@ def _check_stack(where: str, x: Tensor, stack: Stack) -> None:
     for name, norm in norms.items():
         if norm is not None:
             check(where, {"x": (x, "b t m"), f"{name}.gain": (norm.gain, "m"), f"{name}.shift": (norm.shift, "m")})
+
+
+def _check_mask(where: str, name: str, mask: Tensor, shape: tuple[int, ...]) -> None:
+    check(where, {name: (mask, "b s")}, (torch.bool,))
+    if tuple(mask.shape) != shape:
+        raise ValueError(f"{where}: {name} has shape {tuple(mask.shape)}; it needs {shape}.")
 
 
 def _check_heads(where: str, x: Tensor, name: str, w: Heads, memory: Tensor | None = None) -> None:

@@ -312,3 +312,26 @@ def test_a_cache_of_other_heads_is_named():
     ):
         with pytest.raises(ValueError, match="cache_k has shape"):
             attention.step(one, one, one, cache)
+
+
+@pytest.mark.parametrize(
+    ("cache", "error", "message"),
+    [
+        (RingCache(0), ValueError, "the window of a ring must be at least 1, not 0"),
+        (RingCache(2, -1), ValueError, "1 \\+ the spare slots of a ring must be at least 1, not 0"),
+        ({}, TypeError, "cache must be a KVCache or a RingCache, not dict"),
+    ],
+    ids=["window", "spare", "dict"],
+)
+def test_a_wrong_cache_is_named(cache, error, message):
+    q, k, v = draw()
+    with pytest.raises(error, match=rf"attention\.extend: {message}"):
+        attention.extend(q, k, v, cache)
+    with pytest.raises(error, match=rf"attention\.step: {message}"):
+        attention.step(q[:, 0], k[:, 0], v[:, 0], cache)
+
+
+def test_without_a_feature_all_keys_weigh_the_same():
+    q, k, v = draw()
+    found = attention.masked(q[..., :0], k[..., :0], v)
+    assert near(found, attention.masked(0 * q, k, v), 0 * q, k, v)

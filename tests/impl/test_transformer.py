@@ -331,3 +331,24 @@ def test_what_is_wrong_is_named():
         transformer.feed_forward(x.long(), layer.feed_forward)
     with pytest.raises(TypeError, match=r"tokens has dtype torch\.float64"):
         transformer.greedy(x[..., 0], made, 1)
+    with pytest.raises(TypeError, match=r"transformer\.forward: tokens has dtype torch\.float64"):
+        transformer.forward(x[..., 0], made)
+    with pytest.raises(ValueError, match="a source needs an encoder, and the model has none"):
+        transformer.forward(words(2, 4), replace(made, encoder=None), words(2, 5))
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (torch.ones(2, 7), TypeError, r"mask has dtype torch\.float32; allowed are bool"),
+        (torch.ones(2, 3, dtype=torch.bool), ValueError, r"mask has shape \(2, 3\); it needs \(2, 7\)"),
+        ([[True] * 7] * 2, TypeError, r"mask must be a torch\.Tensor, not list"),
+    ],
+    ids=["dtype", "shape", "list"],
+)
+def test_a_wrong_mask_is_named(mask, error, message):
+    stack, x = model().decoder, draw()
+    with pytest.raises(error, match=rf"transformer\.decode: {message}"):
+        transformer.decode(x, stack, x, mask=mask)
+    with pytest.raises(error, match=rf"transformer\.decode: memory_{message}"):
+        transformer.decode(x, stack, x, mask)
