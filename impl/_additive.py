@@ -15,7 +15,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._common import ChunkLayout, _seen_finite, differentiated, in_place, quarantine, scan_chunks, scan_in_place
+from ._common import (
+    ChunkLayout,
+    _seen_finite,
+    differentiated,
+    in_place,
+    multiplied,
+    plus_product,
+    quarantine,
+    scan_chunks,
+    scan_in_place,
+)
 from ._decay import Decay
 
 DecayOf = Callable[..., Decay | None]
@@ -82,8 +92,8 @@ def _chunks(
             return o, last, before
     (k, v), stain = quarantine(k, v)
     scores = (k @ q.mT).triu_()
-    scores = scores if decay is None else scores * decay.within
-    o = torch.addcmul(scores.mT @ v, q @ before, begun)
+    scores = scores if decay is None else multiplied(scores, decay.within)
+    o = plus_product(scores.mT @ v, q @ before, begun)
     return o if stain is None else o + stain, last, before
 
 

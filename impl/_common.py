@@ -194,6 +194,16 @@ def in_place(*tensors: Tensor) -> bool:
     return writable(*tensors) and all(x.is_cpu for x in tensors)
 
 
+def multiplied(x: Tensor, y: Tensor) -> Tensor:
+    """x · y, in the place of an x that nobody else has; under a transform y may have axes that x has not."""
+    return x * y if transformed() else x.mul_(y)
+
+
+def plus_product(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """x + y · z, as `multiplied`."""
+    return torch.addcmul(x, y, z) if transformed() else x.addcmul_(y, z)
+
+
 def differentiated(results: Sequence[Tensor], leaves: Sequence[Tensor], by: Sequence[Tensor], create_graph: bool = False) -> list[Any]:
     """Return the gradients by the leaves, None for those that need none, from the gradients by the results."""
     outputs, weights = zip(*((x, w) for x, w in zip(results, by, strict=True) if x.requires_grad), strict=True)

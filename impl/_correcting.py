@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._common import ChunkLayout, each_chunk, quarantine
+from ._common import ChunkLayout, each_chunk, multiplied, plus_product, quarantine
 from ._decay import gated
 
 
@@ -38,7 +38,7 @@ def chunks(
     overlaps, scores = (k @ found.mT).triu_(1), (k @ q.mT).triu_()
     begun, kept = v.new_ones(()), None if stain is None else stain[..., -1:, :] + 1.0
     if decay is not None:
-        overlaps, scores = overlaps * decay.within, scores * decay.within
+        overlaps, scores = multiplied(overlaps, decay.within), multiplied(scores, decay.within)
         begun, kept = decay.begun, decay.whole if stain is None else stain[..., -1:, :] + decay.whole
         found, k = found * begun, k * decay.ended
     right = torch.cat([beta * v, found], -1)
@@ -53,5 +53,5 @@ def chunks(
     before, last = each_chunk(update, (*solved.split([v.shape[-1], k.shape[-1]], -1), k, *fading), state, layout)
     if not writes:
         return (q * k).sum(-1, keepdim=True) * v, last
-    o = torch.addcmul(scores.mT @ torch.stack(writes, 1).view(v.shape), q @ before, begun)
+    o = plus_product(scores.mT @ torch.stack(writes, 1).view(v.shape), q @ before, begun)
     return o if stain is None else o + stain, last
