@@ -62,8 +62,9 @@ def check(where: str, tensors: Mapping[str, tuple[Tensor | None, str]], allowed:
 @cache
 def _axes(names: str) -> tuple[bool, list[str]]:
     """Whether leading axes are free, and the names of the others."""
-    lead, *others = names.split()
-    return (True, others) if lead == "..." else (False, [lead, *others])
+    axes = names.split()
+    lead = axes[:1] == ["..."]
+    return lead, axes[lead:]
 
 
 def check_groups(where: str, few: str, many: str, sizes: dict[str, int]) -> int:

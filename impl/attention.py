@@ -285,8 +285,8 @@ def _check_mask(where: str, mask: Tensor, like: Tensor, *allowed: dict[str, int]
 def _cache_shapes(where: str, cache: Cache | None) -> dict[str, tuple[Tensor | None, str]]:
     if cache is None:
         return {}
-    if not isinstance(cache, KVCache | RingCache):
-        raise TypeError(f"{where}: cache must be a KVCache or a RingCache, not {type(cache).__name__}.")
+    if not (hasattr(cache, "k") and hasattr(cache, "v")):
+        raise TypeError(f"{where}: cache must be a KVCache, a RingCache or another pair of k and v, not {type(cache).__name__}.")
     if isinstance(cache, RingCache):
         check_positive(where, "the window of a ring", cache.window)
         check_positive(where, "1 + the spare slots of a ring", cache.spare + 1)

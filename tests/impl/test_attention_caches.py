@@ -319,7 +319,7 @@ def test_a_cache_of_other_heads_is_named():
     [
         (RingCache(0), ValueError, "the window of a ring must be at least 1, not 0"),
         (RingCache(2, -1), ValueError, "1 \\+ the spare slots of a ring must be at least 1, not 0"),
-        ({}, TypeError, "cache must be a KVCache or a RingCache, not dict"),
+        ({}, TypeError, "cache must be a KVCache, a RingCache or another pair of k and v, not dict"),
     ],
     ids=["window", "spare", "dict"],
 )
