@@ -58,9 +58,9 @@ BASE = 100.0
 
 
 def draw(case: Case, causal: bool) -> Instance:
-    """Weights of the size 1 / √(number of summands), gains around 1; tokens of the case's scale."""
+    """Weights of the size 1 / √(number of summands), gains around 1; tokens of the case's scale. Odd heads have no positions."""
     b, t, n, hkv, groups, d, width, m, f = (case.size(a) for a in ("b", "t", "n", "h", "groups", "d", "v", "m", "f"))
-    h, d = hkv * groups, d + d % 2
+    h = hkv * groups
     reads, pre_norm = causal and case.has("memory"), not case.has("post-norm")
 
     def weight(purpose: int, *shape: int, summands: int = 4) -> Array:
@@ -79,7 +79,8 @@ def draw(case: Case, causal: bool) -> Instance:
     if reads:
         inputs |= {"memory": weight(13, b, 3, m, summands=1)}
         inputs |= {f"cross_{name}": w for name, w in zip(HEADS, attending(14), strict=True)}
-    options: dict[str, Any] = {"pre_norm": pre_norm, "base": None if case.has("no-positions") else BASE, "eps": (1e-5, 1e-3)[case.seed % 2]}
+    base = None if case.has("no-positions") or d % 2 else BASE
+    options: dict[str, Any] = {"pre_norm": pre_norm, "base": base, "eps": (1e-5, 1e-3)[case.seed % 2]}
     if causal and case.has("window"):
         options["window_size"] = case.size("window")
     return Instance(inputs | _masks(case, inputs), None, options, case.dtype)
