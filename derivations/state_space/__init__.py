@@ -1,0 +1,19 @@
+"""Linear state-space models: in continuous time, as a recurrence, and as a convolution.
+
+    x' = A x + B u                     x_k = Ā x_{k-1} + B̄ u_k
+    y  = C x + D u                     y_k = C x_k + D u_k
+
+Source: Gu, Goel, Ré, "Efficiently Modeling Long Sequences with Structured State Spaces", arXiv 2111.00396, equations
+1-5. The state is read after the update, so y_1 already sees u_1. The textbook instead updates after the read-out,
+x_{k+1} = Ā x_k + B̄ u_k with inputs from u_0 on: the same states, with every input one index earlier.
+
+Every term is a polynomial or power series in the matrices without conjugates, so complex matrices obey the same
+equations.
+"""
+
+from . import continuous, convolution, recurrence
+from .operator import DECLARATION, DECLARATIONS
+
+CLAIMS = (*continuous.CLAIMS, *recurrence.CLAIMS, *convolution.CLAIMS)
+
+__all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]
