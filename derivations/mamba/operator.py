@@ -1,0 +1,98 @@
+"""The operators of this column, each for one channel.
+
+The selective scan (S6), with a diagonal A given by its entries, before the gate:
+
+    h_t = e^{Δ_t diag(A)} h_{t-1} + Δ_t B_t u_t        y_t = C_tᵀ h_t + D u_t
+
+This is what the released code computes: B̄_t = Δ_t B_t. Equation 4 of the paper has zero-order hold, which is an operator of
+its own, B̄_t = ∫₀^{Δ_t} e^{s diag(A)} ds B_t: the first block row of one exponential, exact for every A, without a quotient.
+
+The causal convolution in front of it, with a weight of W entries, the last of which meets the newest input. Its state s_t are
+the last W - 1 inputs, the oldest first:
+
+    y_t = wᵀ [s_{t-1}; x_t] + b        s_t = [s_{t-1}; x_t] without its first entry
+
+Sources: Gu and Dao, "Mamba", arXiv 2312.00752, algorithm 2 and section 3.4; the conventions of the convolution are those of
+the released code, and of a convolution padded on the left by W - 1 zeros.
+"""
+
+from __future__ import annotations
+
+from ..discretization.operators import MAMBA
+from ..kernel.formulas import Declaration
+from ..kernel.terms import Block, Diag, Exp, Eye, Index, Rows, Term, Zero, indices, recurrence, scalar, scalars, vector, vectors
+
+DAO = "Dao and Gu, Transformers are SSMs, arXiv 2405.21060"
+ALI = "Ali, Zimerman, Wolf, The Hidden Attention of Mamba Models, arXiv 2403.01590"
+
+N, W = indices("N W")
+(t,) = indices("t")
+A, h0 = vector("A", N), vector("h0", N)
+B, C = vectors("B", N), vectors("C", N)
+delta, u = scalars("Delta"), scalars("u")
+D = scalar("D")
+
+
+def transition(at: Index) -> Term:
+    """Ā at a time: the entries of A decay for the step Δ of that time."""
+    return Exp(delta[at] * Diag(A))
+
+
+h = recurrence("h", h0, lambda t, h: transition(t) * h + delta[t] * B[t] * u[t])
+
+
+def held(at: Index) -> Term:
+    """The exponential whose first block row is [Ā, B̄] of zero-order hold."""
+    return Exp(delta[at] * Block((Diag(A), B[at]), (Zero(1, N), Zero(1, 1))))
+
+
+first_rows = Block((Eye(N), Zero(N, 1)))
+h_zoh = recurrence("h", h0, lambda t, h: first_rows * held(t) * Block((h,), (u[t],)))
+
+SELECTIVE = {"u": u, "delta": delta, "A": A, "B": B, "C": C, "D": D}
+DOMAINS = {"u": "real", "delta": "real, delta >= 0", "A": "real, A_n <= 0", "B": "real", "C": "real", "D": "real"}
+
+DECLARATION = Declaration(
+    operator="selective-scan",
+    inputs=SELECTIVE,
+    output=C[t].T * h[t] + D * u[t],
+    t=t,
+    state=h,
+    initial_state=h0,
+    domains=DOMAINS,
+    source=f"{MAMBA}, algorithm 2, with B̄ = ΔB as in the released code",
+)
+ZOH_DECLARATION = Declaration(
+    operator="selective-scan-zoh",
+    inputs=SELECTIVE,
+    output=C[t].T * h_zoh[t] + D * u[t],
+    t=t,
+    state=h_zoh,
+    initial_state=h0,
+    domains=DOMAINS,
+    source=f"{MAMBA}, algorithm 2, with B̄ of equation 4",
+)
+
+weight, tail0 = vector("w", W), vector("s0", W - 1)
+bias = scalar("b")
+x = scalars("x")
+
+
+def window(tail: Term, at: Index) -> Term:
+    """The last W inputs, the oldest first."""
+    return Block((tail,), (x[at],))
+
+
+tail = recurrence("s", tail0, lambda t, s: Rows(window(s, t), 2, W))
+
+CONVOLUTION = Declaration(
+    operator="causal-conv1d",
+    inputs={"x": x, "weight": weight, "bias": bias},
+    output=weight.T * window(tail[t - 1], t) + bias,
+    t=t,
+    state=tail,
+    initial_state=tail0,
+    domains=dict.fromkeys(("x", "weight", "bias"), "real"),
+    source=f"{MAMBA}, section 3.4: the convolution of the block; causal_conv1d, width W",
+)
+DECLARATIONS = (DECLARATION, ZOH_DECLARATION, CONVOLUTION)
