@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..claim import Claim, Source, variant
-from ..kernel.formulas import And, Equation, Formula, Statement
-from ..kernel.scripts import Direct, Each, Lemma, Ode, Using
-from ..kernel.terms import Apply, At, Deriv, Exp, Integral, Num, Term, matrix, scalar
-from .operator import GU, NOTE, N, m, x0
+from ..kernel.formulas import And, Assumption, Equation, Formula, Statement
+from ..kernel.scripts import Direct, Each, Given, Lemma, Ode, Using
+from ..kernel.terms import Apply, At, Deriv, Exp, Integral, Like, Num, Term, Zero, matrix, named, scalar
+from .operator import GU, NOTE, C, D, N, m, x0
 
 CODDINGTON = "Coddington and Levinson, Theory of Ordinary Differential Equations"
 
@@ -87,4 +87,55 @@ SOLUTION = Claim(
     ),
 )
 
-CLAIMS = (VARIATION, SOLUTION)
+# Convolution -------------------------------------------------------------------------------------
+
+
+def state_kernel(lag: Term) -> Term:
+    """K(t) = e^{tA} B."""
+    return named("K", Exp(lag * A) * B, lag)
+
+
+def output_kernel(lag: Term) -> Term:
+    """h(t) = C e^{tA} B."""
+    return named("h", C * (Exp(lag * A) * B), lag)
+
+
+def convolved(kernel: Term, since: Like = 0) -> Term:
+    """A kernel at t - τ, convolved with the input from some time on."""
+    return Integral(kernel * u_of(tau), tau, since, t)
+
+
+def of_the_input(state: Term, answer: Term) -> Formula:
+    """The solution and the output that is read from it."""
+    x = solution(propagator, propagated_start)
+    return And(Equation(x, state), Equation(C * x + D * u_of(t), answer))
+
+
+zero_start = Assumption("x(0) = 0", Equation(x0, Zero(N, 1)), solve={x0: Zero(N, 1)})
+state, answer = convolved(state_kernel(t - tau)), convolved(output_kernel(t - tau)) + D * u_of(t)
+convolution = Statement(of_the_input(state, answer), assumptions=(zero_start,))
+
+CONVOLUTION = Claim(
+    id="state-space/continuous-convolution",
+    title="from x(0) = 0 the state is K * u with K = e^{tA} B, and the output is (C K) * u + D u",
+    statement=convolution,
+    sources=(
+        Source(NOTE, "continuous representation: x(0) = 0 gives x = K * u, K(t) = e^{At} B, y = C x"),
+        Source(GU, "section 2.1", "x is the only solution, by state-space/solution"),
+    ),
+    proof=Each(
+        (
+            Direct((Given("x(0) = 0"),), "nothing is left of the start"),
+            Direct((Given("x(0) = 0"),), "C does not depend on τ"),
+        )
+    ),
+    near_misses=(
+        variant(convolution, "a state at the start", drop="x(0) = 0"),
+        variant(convolution, "the kernel not reversed", of_the_input(convolved(state_kernel(tau)), answer)),
+        variant(convolution, "the input is added up as well", of_the_input(convolved(state_kernel(t - tau) + B), answer)),
+        variant(convolution, "the feedthrough is remembered", of_the_input(state, convolved(output_kernel(t - tau) + D))),
+        variant(convolution, "inputs before 0 count too", of_the_input(convolved(state_kernel(t - tau), -t), answer)),
+    ),
+)
+
+CLAIMS = (VARIATION, SOLUTION, CONVOLUTION)
