@@ -195,6 +195,11 @@ def in_place(*tensors: Tensor) -> bool:
     return writable(*tensors) and all(x.is_cpu for x in tensors)
 
 
+def batched(*tensors: Tensor) -> bool:
+    """Whether one of them stands for many, as where all rows of a Jacobian are computed at once."""
+    return any(torch._C._functorch.is_batchedtensor(x) or torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
+
+
 def multiplied(x: Tensor, y: Tensor) -> Tensor:
     """x · y, in the place of an x that nobody else has; under a transform y may have axes that x has not."""
     return x * y if transformed() else x.mul_(y)
@@ -334,12 +339,20 @@ def scan_in_place(
     places = [*entering.unbind(2)[::way], last]
     decays = () if decay is None else decay.unbind(2)[::way]
     places[0].copy_(state)
-    for n, c in enumerate(change.unbind(2)[::way]):
-        if decay is None:
-            torch.add(places[n], c, out=places[n + 1])
-        else:
-            torch.addcmul(c, decays[n], places[n], out=places[n + 1])
+    advance(places, change.unbind(2)[::way], decays)
     return entering, last
+
+
+def advance(places: Sequence[Tensor], changes: Sequence[Tensor], decays: Sequence[Tensor] = ()) -> None:
+    """Write s ← decay ⊙ s + change, without a decay the sum, into one place after the other, from what stands in the first on.
+
+    A place may be the change that leads to it.
+    """
+    for n, c in enumerate(changes):
+        if decays:
+            torch.addcmul(c, decays[n], places[n], out=places[n + 1])
+        else:
+            torch.add(places[n], c, out=places[n + 1])
 
 
 def each_chunk(

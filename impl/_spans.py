@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._common import ChunkLayout, differentiated, eager, from_chunks, in_place, put_chunks, recorded, to_chunks
+from ._common import ChunkLayout, batched, differentiated, eager, from_chunks, in_place, put_chunks, recorded, to_chunks
 
 Form = Callable[..., tuple[Tensor, ...]]
 """``form(*inputs, state, layout)`` for inputs (b h m c d): the output (b h m c v), linear in the first, the state after it, and, beside a
@@ -106,13 +106,8 @@ class _Explicit(torch.autograd.Function):
         inputs = len(ctx.needs_input_grad) - 2
         (state, *entered), leaves = ctx.saved_tensors[:-inputs], ctx.saved_tensors[-inputs:]
         again = torch.is_grad_enabled()
-        if again or _batched(by_o, by_last):
+        if again or batched(by_o, by_last):
             with torch.enable_grad():
                 results = replace(ctx.spans, gradient=None)(leaves, state)
             return None, *differentiated(results, (state, *leaves), (by_o, by_last), create_graph=again)
         return None, *ctx.spans.backward(leaves, entered, by_o, by_last)
-
-
-def _batched(*tensors: Tensor) -> bool:
-    """Whether each stands for many, as where all rows of a Jacobian are computed at once."""
-    return any(torch._C._functorch.is_batchedtensor(x) or torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
