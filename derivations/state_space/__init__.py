@@ -11,9 +11,9 @@ Every term is a polynomial or power series in the matrices without conjugates, s
 equations.
 """
 
-from . import continuous, convolution, feedthrough, order, recurrence
+from . import continuous, convolution, feedthrough, history, order, recurrence
 from .operator import DECLARATION, DECLARATIONS
 
-CLAIMS = (*continuous.CLAIMS, *recurrence.CLAIMS, *convolution.CLAIMS, *feedthrough.CLAIMS, *order.CLAIMS)
+CLAIMS = (*continuous.CLAIMS, *recurrence.CLAIMS, *convolution.CLAIMS, *feedthrough.CLAIMS, *order.CLAIMS, *history.CLAIMS)
 
 __all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]

@@ -8,7 +8,7 @@ from ..attention.equivariance import LEE, a, b, exchanged
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, ForAll, Formula, Iff, Statement
 from ..kernel.scripts import Both, Direct, Each, ForEach, Given, Lemma, Using
-from ..kernel.terms import Add, Index, Sum, Term, Where, Zero, indices, le, lt
+from ..kernel.terms import Add, Index, Sum, Term, Where, Zero, indices, le, lt, named
 from .convolution import fresh_start, tap
 from .operator import DECLARATION, GU, D, j, k, l, m, p, u, y
 
@@ -20,12 +20,12 @@ Answer = Callable[[Index, Index], Term]
 
 def impulse(at: Index, of: Index) -> Term:
     """The answer at one time to an impulse at another: a column of it for each input."""
-    return Where(lt(of, at), tap(at - of), Where(le(of, at), tap(0), Zero(p, m)))
+    return named("M", Where(lt(of, at), tap(at - of), Where(le(of, at), tap(0), Zero(p, m))), at, of)
 
 
 def around(at: Index, of: Index) -> Term:
     """The same where the last inputs come before the first one."""
-    return Where(le(of, at), tap(at - of), tap(T + at - of))
+    return named("M", Where(le(of, at), tap(at - of), tap(T + at - of)), at, of)
 
 
 def commutes(answer: Answer = impulse) -> Formula:
