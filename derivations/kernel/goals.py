@@ -315,11 +315,14 @@ def _at(goal: Goal, given: sc.Given) -> Formula:
 
 def lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
     families = {name: (at, cast(Term, tm.unnamed(term))) for name, (at, term) in reason.families.items()}
-    statement = instantiate(plain(goal.library(reason.claim)), families)
-    where = scope_of(statement)
+    statement = plain(goal.library(reason.claim))
     ranged_over = {s for e in statement.where.args for s in e.free_symbols}
+    sizes = {p: tm.index_expression(v) for p, v in reason.at.items() if p in statement.sizes - ranged_over}
+    statement = instantiate(sized(statement, sizes), families)
+    where = scope_of(statement) | {read(v) for v in sizes.values()}
     fixed = {p: v for p, v in reason.at.items() if p in ranged_over}
-    here = {canonical(a.formula): a.name for a in goal.assumptions}
+    here = {canonical(p): f"part {n + 1}" for n, p in enumerate(goal.shown)}
+    here |= {canonical(a.formula): a.name for a in goal.assumptions}
     here |= {canonical(_at(goal, g)): g.name for g in reason.given}
     spoken: frozenset[Basic] = frozenset()
     for a in statement.assumptions:
@@ -334,8 +337,16 @@ def lemma(goal: Goal, reason: sc.Lemma) -> tuple[Rule, ...]:
     if isinstance(f, Equation) and reason.reverse:
         f = Equation(f.rhs, f.lhs)
     params = sorted(ranged_over & (tm.free(f) | fixed.keys()), key=lambda s: s.name)
+    at = {p: v for p, v in reason.at.items() if p not in sizes}
     # what the lemma assumes is assumed here of these very indices
-    return as_rules(f, label(reason), reason.at, where, tuple(params), spoken)
+    return as_rules(f, label(reason), at, where, tuple(params), spoken)
+
+
+def sized(statement: Statement, sizes: Mapping[Symbol, Expr]) -> Statement:
+    """The statement about atoms of the given sizes, which are no indices of it."""
+    put = cast("Any", lambda x: substitute(x, sizes))
+    assumptions = tuple(Assumption(a.name, put(a.formula)) for a in statement.assumptions)
+    return replace(statement, conclusion=put(statement.conclusion), assumptions=assumptions)
 
 
 def discharge(goal: Goal, trace: Trace) -> None:

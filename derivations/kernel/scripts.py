@@ -39,10 +39,10 @@ class Hypothesis:
 class Lemma:
     """The statement of another claim.
 
-    ``at`` fixes its indices, ``families`` puts terms for its families: ``{"A": ((t,), term)}``, where factors 1 and I
-    then fall away; ``part`` picks a conjunct. Its conditions on indices are checked where it is used, its assumptions
-    must be assumptions here;
-    ``given`` are assumptions here that hold for all values of their first indices, at some of these.
+    ``at`` fixes its indices, and sizes of its atoms; ``families`` puts terms for its families: ``{"A": ((t,), term)}``,
+    where factors 1 and I then fall away; ``part`` picks a conjunct. Its conditions on indices are checked where it is
+    used, its assumptions must be assumptions here; ``given`` are assumptions here that hold for all values of their first
+    indices, at some of these.
     """
 
     claim: str

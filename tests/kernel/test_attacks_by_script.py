@@ -126,6 +126,20 @@ LEMMAS: dict[str, tuple[Statement, Statement, Lemma | Using, Statement, Lemma | 
         Statement(Equation(x * Trace(B**0), x * Ind(d))),
         Using(Lemma("lemma", families={"A": ((), B)})),
     ),
+    "a lemma about matrices of another size": (
+        Statement(Equation(x * Trace(A**0), x * Ind(d))),
+        Statement(Equation(x * Trace(matrix("C", n, n) ** 0), x * Ind(d))),
+        Using(Lemma("lemma", at={d: n}, families={"A": ((), matrix("C", n, n))})),
+        Statement(Equation(x * Trace(matrix("C", n, n) ** 0), x * Ind(n))),
+        Using(Lemma("lemma", at={d: n}, families={"A": ((), matrix("C", n, n))})),
+    ),
+    "a number for a size": (
+        Statement(Equation(x * Trace(A**0), x * Ind(d))),
+        Statement(Equation(x * y, 2 * x * y)),
+        Using(Lemma("lemma", at={d: 2}), right=y),
+        Statement(Equation(x, x * Ind(1))),
+        Using(Lemma("lemma", at={d: 1}, families={"A": ((), Num(1))})),
+    ),
     "something random for a constant": (
         Statement(Equation(Expect(a * x, "x"), a * Expect(x, "x"))),
         Statement(Equation(Expect(x * x, "x"), x * Expect(x, "x"))),

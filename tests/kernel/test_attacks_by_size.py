@@ -90,6 +90,20 @@ def test_a_lemma_about_a_size_says_nothing_of_a_negative_index() -> None:
         attempt(Statement(Equation(ones, Ind(n))), by_lemma)
 
 
+def test_a_size_that_is_put_into_a_lemma_is_not_negative() -> None:
+    count = Statement(Equation(size_n, Sum(Num(1), i, 1, n)))
+
+    def told(last: Index) -> Statement:
+        return Statement(Equation(x * Sum(Num(1), i, 1, last), x * Ind(last)), le(0, k))
+
+    attempt = prover({"size": count})
+    at_k, at_less = (Direct((Using(Lemma("size", at={n: e}), left=x),)) for e in (k, k - 1))
+    assert isinstance(attempt(told(k), at_k), Proof)
+    assert refute(told(k - 1)) is not None
+    with pytest.raises(Unproved, match="conditions of lemma: size"):
+        attempt(told(k - 1), at_less)
+
+
 # a conclusion without a value does not fail, and is not true -------------------------------------------
 
 VALUES: dict[str, Formula] = {
