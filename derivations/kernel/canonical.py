@@ -357,7 +357,7 @@ def _extended(a: Atom, facts: Guards, *, right: bool) -> Atom | None:
 
 def base_of(a: Atom) -> str | None:
     """The key of the square matrix that an atom is a function of; None if it is a function of none."""
-    if a.kind in ("var", "rec", "apply") and a.shape[0] == a.shape[1] and a.shape != (1, 1):
+    if a.kind in ("var", "rec", "apply", "diag") and a.shape[0] == a.shape[1] and a.shape != (1, 1):
         return a.key
     if a.kind == "pow":
         return base_of(a.inner[0])

@@ -256,7 +256,7 @@ def _runs(word: tuple[Atom, ...]) -> tuple[str, dict[int, list[Atom]]]:
     runs: dict[int, list[Atom]] = defaultdict(list)
     rest: list[str] = []
     for a in word:
-        if base_of(a) is None:
+        if base_of(a) is None or a.kind == "diag":
             rest.append(a.key)
         else:
             runs[len(rest)].append(a)
@@ -279,7 +279,7 @@ def _slot_mono(m: Mono, bases: dict[tuple[str, int], set[str]], facts: Guards) -
                     s, x = _slot(a, f"{stripped}|{gap}|{turn if place >= 0 else '-'}", facts)
                     scalars += s
                     exponent = add_normals(exponent, x)
-        kept = tuple(a for a in old if base_of(a) is None) if ok else old
+        kept = tuple(a for a in old if base_of(a) is None or a.kind == "diag") if ok else old
         if place < 0:
             word = kept
         else:
