@@ -1,8 +1,8 @@
 """The operators of this column, each for one channel.
 
-The selective scan (S6), with a diagonal A given by its entries, before the gate:
+The selective scan (S6), with a diagonal A given by its entries, before the gate; its state is one column of N entries:
 
-    h_t = e^{Δ_t diag(A)} h_{t-1} + Δ_t B_t u_t        y_t = C_tᵀ h_t + D u_t
+    H_t = e^{Δ_t diag(A)} H_{t-1} + Δ_t B_t u_t        y_t = C_tᵀ H_t + D u_t
 
 This is what the released code computes: B̄_t = Δ_t B_t. Equation 4 of the paper has zero-order hold, which is an operator of
 its own, B̄_t = ∫₀^{Δ_t} e^{s diag(A)} ds B_t: the first block row of one exponential, exact for every A, without a quotient.
@@ -27,7 +27,7 @@ ALI = "Ali, Zimerman, Wolf, The Hidden Attention of Mamba Models, arXiv 2403.015
 
 N, W = indices("N W")
 (t,) = indices("t")
-A, h0 = vector("A", N), vector("h0", N)
+A, H0 = vector("A", N), vector("H0", N)
 B, C = vectors("B", N), vectors("C", N)
 delta, u = scalars("Delta"), scalars("u")
 D = scalar("D")
@@ -38,7 +38,12 @@ def transition(at: Index) -> Term:
     return Exp(delta[at] * Diag(A))
 
 
-h = recurrence("h", h0, lambda t, h: transition(t) * h + delta[t] * B[t] * u[t])
+def write(at: Index) -> Term:
+    """What a token adds to the state: B̄ u at its time."""
+    return delta[at] * B[at] * u[at]
+
+
+H = recurrence("H", H0, lambda t, H: transition(t) * H + write(t))
 
 
 def held(at: Index) -> Term:
@@ -47,7 +52,7 @@ def held(at: Index) -> Term:
 
 
 first_rows = Block((Eye(N), Zero(N, 1)))
-h_zoh = recurrence("h", h0, lambda t, h: first_rows * held(t) * Block((h,), (u[t],)))
+H_zoh = recurrence("H", H0, lambda t, H: first_rows * held(t) * Block((H,), (u[t],)))
 
 SELECTIVE = {"u": u, "delta": delta, "A": A, "B": B, "C": C, "D": D}
 DOMAINS = {"u": "real", "delta": "real, delta >= 0", "A": "real, A_n <= 0", "B": "real", "C": "real", "D": "real"}
@@ -55,20 +60,20 @@ DOMAINS = {"u": "real", "delta": "real, delta >= 0", "A": "real, A_n <= 0", "B":
 DECLARATION = Declaration(
     operator="selective-scan",
     inputs=SELECTIVE,
-    output=C[t].T * h[t] + D * u[t],
+    output=C[t].T * H[t] + D * u[t],
     t=t,
-    state=h,
-    initial_state=h0,
+    state=H,
+    initial_state=H0,
     domains=DOMAINS,
     source=f"{MAMBA}, algorithm 2, with B̄ = ΔB as in the released code",
 )
 ZOH_DECLARATION = Declaration(
     operator="selective-scan-zoh",
     inputs=SELECTIVE,
-    output=C[t].T * h_zoh[t] + D * u[t],
+    output=C[t].T * H_zoh[t] + D * u[t],
     t=t,
-    state=h_zoh,
-    initial_state=h0,
+    state=H_zoh,
+    initial_state=H0,
     domains=DOMAINS,
     source=f"{MAMBA}, algorithm 2, with B̄ of equation 4",
 )
