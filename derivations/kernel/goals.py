@@ -169,6 +169,7 @@ def reader_of(goal: Goal, by: tuple[sc.Reason, ...], shape: tuple[Expr, Expr]) -
                 # each side on its own: a side with a time axis would have the other one read along it
                 sides = [tm.Mul(tm.lift(c.left), x, tm.lift(c.right)) for x in _used(goal, c, rule)]
                 sides = [tm.Trace(x) for x in sides] if c.trace else sides
+                sides = [tm.Conj(x) for x in sides] if c.conjugate else sides
                 if not (sides[0].is_scalar_term or all(map(tm.same, sides[0].shape, shape))):
                     raise Unproved(f"Using({rule.label}) gives {tm.shown_shape(sides[0])}, which does not fit the goal")
                 out += plain.read(sides[1]) + scale(plain.read(sides[0]), MINUS)

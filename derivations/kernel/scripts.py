@@ -62,13 +62,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Using:
-    """Add ``left (l - r) right`` for an equation l = r, one row of it, or its trace: a certificate instead of a rewriting."""
+    """Add ``left (l - r) right`` for an equation l = r, one row of it, its trace or its conjugate: a certificate, no rewriting."""
 
     equation: Given | Hypothesis | Lemma | Part | Unfold
     left: Like = 1
     right: Like = 1
     row: Any = None
     trace: bool = False
+    conjugate: bool = False
 
 
 Reason: TypeAlias = Unfold | Given | Hypothesis | Lemma | Part | Using
