@@ -11,9 +11,18 @@ Every term is a polynomial or power series in the matrices without conjugates, s
 equations.
 """
 
-from . import continuous, convolution, feedthrough, history, order, recurrence
+from . import channels, continuous, convolution, feedthrough, history, modes, order, recurrence
 from .operator import DECLARATION, DECLARATIONS
 
-CLAIMS = (*continuous.CLAIMS, *recurrence.CLAIMS, *convolution.CLAIMS, *feedthrough.CLAIMS, *order.CLAIMS, *history.CLAIMS)
+CLAIMS = (
+    *continuous.CLAIMS,
+    *recurrence.CLAIMS,
+    *convolution.CLAIMS,
+    *feedthrough.CLAIMS,
+    *order.CLAIMS,
+    *history.CLAIMS,
+    *channels.CLAIMS,
+    *modes.CLAIMS,
+)
 
 __all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]
