@@ -143,12 +143,12 @@ def _complex(x: Any, shape: tuple[int, ...]) -> Array:
 
 
 def pair(declaration: Declaration, a: Array, b: Array, delta: complex) -> Array:
-    """[Ā, B̄] (N, N + 1) of a discretisation rule, in balls of 512 bits."""
+    """[Ā, B̄] of a discretisation rule, (N, N + 1) or with more columns of B̄, in balls of 512 bits."""
     n = len(b)
     given = {"A": a, "B": b.reshape(n, 1), "delta": np.asarray(delta)}
     out, _ = oracle(declaration, given, length=1, system="arb", prec=512)
     entries = [complex(e) for e in np.asarray(out).ravel().tolist()]
-    found = np.array(entries).reshape(n, n + 1)
+    found = np.array(entries).reshape(n, -1)
     return found if any(np.iscomplexobj(x) for x in (a, b, delta)) else found.real
 
 

@@ -67,27 +67,53 @@ def softmax_attention(x: Instance, seen: Array, scale: float) -> Array:
 
 
 def hold(a: Array, b: Array, delta: float) -> tuple[Array, Array]:
-    """Zero-order hold by cont2discrete, real (N, N) and (N,)."""
-    n = len(b)
-    ad, bd, *_ = signal.cont2discrete((a, b.reshape(n, 1), np.zeros((1, n)), np.zeros((1, 1))), delta, method="zoh")
-    return ad, bd[:, 0]
+    """Zero-order hold by cont2discrete, (N, N) and (N,)."""
+    ad, bd, _ = _discrete(a, b, delta, "zoh")
+    return ad, bd
+
+
+def ramp(a: Array, b: Array, delta: float) -> tuple[Array, Array]:
+    """First-order hold by cont2discrete, (N, N) and (N, 2), for the inputs at both ends of a step.
+
+    SciPy's state is x_k - B̄₁ u_k, so that its own B̄ is B̄₀ + Ā B̄₁, and B̄₁ is in its D.
+    """
+    ad, bd, last = _discrete(a, b, delta, "foh")
+    return ad, np.stack([bd - ad @ last, last], -1)
+
+
+def impulse(a: Array, b: Array, delta: float) -> tuple[Array, Array]:
+    """Impulse invariance by cont2discrete: what is read before the update is Ā B̄, and B̄ is in its D. Raises ValueError if not."""
+    ad, bd, first = _discrete(a, b, delta, "impulse")
+    if not np.allclose(ad @ first, bd, rtol=1e-9, atol=1e-12 * np.abs(first).max(initial=0.0)):
+        raise ValueError("the impulse-invariant system of SciPy is not (Ā, Ā B̄, C, C B̄)")
+    return ad, first
 
 
 def gbt(a: Array, b: Array, delta: float, alpha: float) -> tuple[Array, Array]:
     """The generalised bilinear transform by cont2discrete; its A and B are those of the other convention too."""
-    n = len(b)
-    system = (a, b.reshape(n, 1), np.zeros((1, n)), np.zeros((1, 1)))
-    ad, bd, *_ = signal.cont2discrete(system, delta, method="gbt", alpha=alpha)
-    return ad, bd[:, 0]
+    ad, bd, _ = _discrete(a, b, delta, "gbt", alpha)
+    return ad, bd
 
 
-def response(a: Array, b: Array, u: Array, delta: float, start: Array) -> Array:
-    """States (T + 1, N) of x' = A x + B u with u held for Δ at a time, by lsim of the continuous system."""
+def _discrete(a: Array, b: Array, delta: float, method: str, alpha: float | None = None) -> tuple[Array, Array, Array]:
+    """SciPy's A (N, N), B (N,) and D (N,) of a system whose output is the state."""
     n = len(b)
-    times = delta * np.arange(len(u) + 1)
-    held = np.concatenate([u, u[-1:]])
-    _, _, states = signal.lsim((a, b.reshape(n, 1), np.eye(n), np.zeros((n, 1))), held, times, X0=start, interp=False)
-    return np.asarray(states).reshape(len(u) + 1, n)
+    system = (a, b.reshape(n, 1), np.eye(n), np.zeros((n, 1)))
+    ad, bd, _, dd, _ = signal.cont2discrete(system, delta, method=method, alpha=alpha)
+    return ad, bd[:, 0], dd[:, 0]
+
+
+def response(a: Array, b: Array, u: Array, delta: float, start: Array, line: bool = False) -> Array:
+    """States of x' = A x + B u by lsim of the continuous system.
+
+    (T + 1, N) with each u held for Δ, (T, N) with a ``line`` from one u to the next.
+    """
+    n = len(b)
+    given = u if line else np.concatenate([u, u[-1:]])
+    _, _, states = signal.lsim(
+        (a, b.reshape(n, 1), np.eye(n), np.zeros((n, 1))), given, delta * np.arange(len(given)), X0=start, interp=line
+    )
+    return np.asarray(states).reshape(len(given), n)
 
 
 def layers(x: Instance, causal: bool) -> Array:

@@ -34,6 +34,7 @@ gbt_inverse = Inverse(identity - HALF * delta * A)
 bilinear_A = named("Abar", gbt_inverse * (identity + HALF * delta * A))
 bilinear_B = named("Bbar", gbt_inverse * (delta * B))
 euler_A, euler_B = identity + delta * A, delta * B
+backward_inverse = Inverse(identity - delta * A)
 
 
 def declared(operator: str, output: Term, source: str) -> Declaration:
@@ -52,4 +53,14 @@ def declared(operator: str, output: Term, source: str) -> Declaration:
 ZOH_OPERATOR = declared("zoh", Block((identity, Zero(N, m))) * Exp(delta * generator), f"{MAMBA}, equation 4; {VAN_LOAN}, theorem 1")
 BILINEAR_OPERATOR = declared("bilinear", Block((bilinear_A, bilinear_B)), f"{GU}, equation 3")
 EULER_OPERATOR = declared("euler", Block((euler_A, euler_B)), f"{LSSL}, equation 3 at α = 0")
-DECLARATIONS = (ZOH_OPERATOR, BILINEAR_OPERATOR, EULER_OPERATOR)
+BACKWARD_OPERATOR = declared("backward-euler", Block((backward_inverse, backward_inverse * (delta * B))), f"{LSSL}, equation 3 at α = 1")
+IMPULSE_OPERATOR = declared("impulse", Block((Exp(delta * A), delta * B)), f"{MAMBA}, its released code; impulse invariance")
+# A line between two inputs: u is itself an integral, of the difference. The last factor makes (φ₁, φ₂) ΔB of it (φ₁ - φ₂, φ₂) ΔB.
+ramp = Block((delta * A, delta * B, Zero(N, m)), (Zero(m, N), Zero(m, m), Eye(m)), (Zero(m, N), Zero(m, m), Zero(m, m)))
+ends = Block((identity, Zero(N, m), Zero(N, m)), (Zero(m, N), Eye(m), Zero(m, m)), (Zero(m, N), -Eye(m), Eye(m)))
+FOH_OPERATOR = declared(
+    "foh",
+    Block((identity, Zero(N, m), Zero(N, m))) * Exp(ramp) * ends,
+    f"Franklin, Powell, Workman, Digital Control of Dynamic Systems, section 6.3.2; {VAN_LOAN}, theorem 1",
+)
+DECLARATIONS = (ZOH_OPERATOR, BILINEAR_OPERATOR, EULER_OPERATOR, BACKWARD_OPERATOR, IMPULSE_OPERATOR, FOH_OPERATOR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ..operator import Form, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, reference
 
+Array = np.ndarray[Any, Any]
 HELD = 3
 """How many inputs are held in a row."""
 
@@ -24,12 +26,20 @@ def _semigroup(operator: Operator, form: Form, case: Case) -> Iterator[Compariso
     whole, _ = operator.run(form.function, x)
     found, _ = operator.run(form.function, half)
     n = found.shape[1]
-    a, b = found[..., :n], found[..., n:]
-    twice = np.concatenate([a @ a, a @ b + b], -1)
     size, wide = np.abs(known.output), known.bound
-    a_size, a_wide = size[..., :n], wide[..., :n]
-    spread = a_size @ wide + a_wide @ size + np.concatenate([np.zeros_like(a_wide), wide[..., n:]], -1)
+    spread = _after(size, wide[..., :n], wide[..., n:]) + _after(wide, size[..., :n], 0 * wide[..., n:])
+    twice = _after(found, found[..., :n], found[..., n:])
     yield Comparison("two half steps", twice, whole, (spread + truth.bound) * (1 + 2.0**-7), spread + truth.bound)
+
+
+def _after(first: Array, a: Array, b: Array) -> Array:
+    """The rule [a, b] after the first one, with an input that is held, or a line: in the middle it is the mean of the ends."""
+    n = first.shape[1]
+    driven = a @ first[..., n:]
+    if b.shape[-1] == 1:
+        return np.concatenate([a @ first[..., :n], driven + b], -1)
+    middle = (driven[..., 1:] + b[..., :1]) / 2
+    return np.concatenate([a @ first[..., :n], driven[..., :1] + middle, middle + b[..., 1:]], -1)
 
 
 def _equilibrium_stays(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -37,16 +47,15 @@ def _equilibrium_stays(operator: Operator, form: Form, case: Case) -> Iterator[C
     found, _ = operator.run(form.function, x)
     rest = equilibrium(case)
     n = found.shape[1]
-    after = np.einsum("bij,bj->bi", found[..., :n], rest) + found[..., n]
-    bound = np.einsum("bij,bj->bi", truth.bound[..., :n], np.abs(rest)) + truth.bound[..., n]
+    after = np.einsum("bij,bj->bi", found[..., :n], rest) + found[..., n:].sum(-1)
+    bound = np.einsum("bij,bj->bi", truth.bound[..., :n], np.abs(rest)) + truth.bound[..., n:].sum(-1)
     yield Comparison("the state after a step from the equilibrium", after, rest.astype(found.dtype), bound)
 
 
 def _small_step(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
-    """Against I + z + … + z^p / p! and the like for ΔB, where p is the rule's order and ‖z‖ <= 2⁻¹², in float64 2⁻²⁶.
+    """Against the first terms of the rule's series in z = ΔA, where ‖z‖ <= 2⁻¹², in float64 2⁻²⁶.
 
-    What a rule leaves out is a power series from z^{p+1} on (from z^p on beside ΔB) whose coefficients are at most ¼:
-    less than ‖z‖^{p+1}, and beside ΔB less than ‖z‖^p, which at p = 2 is about a unit of rounding.
+    The coefficients are at most 1, so that of p terms what is left out is at most ‖z‖^p / (1 - ‖z‖): of Ā, and of B̄ beside ΔB.
     """
     assert isinstance(operator, Rule)
     x = instance(operator, case)
@@ -58,26 +67,38 @@ def _small_step(operator: Operator, form: Form, case: Case) -> Iterator[Comparis
     n = found.shape[1]
     for r in range(len(norms)):
         a, b, delta = parts(x, r)
-        z = float(np.abs(delta * a).sum(-1).max())
-        first = np.hstack([delta * a, (delta * b)[:, None]])
-        series = np.eye(n, n + 1) + (first if operator.order == 1 else first + delta * a @ first / 2)
-        sizes = np.full((n, n + 1), z ** (operator.order + 1))
-        sizes[:, n] = z**operator.order * float(np.abs(delta * b).max())
+        z, drive = delta * a, delta * b
+        size = float(np.abs(z).sum(-1).max())
+        square, *columns = operator.series
+        series = np.column_stack([_series(square, z, np.eye(n)), *(_series(c, z, drive) for c in columns)])
+        sizes = np.full(series.shape, size ** len(square) / (1 - size))
+        for k, c in enumerate(columns):
+            sizes[:, n + k] = size ** len(c) / (1 - size) * float(np.abs(drive).max())
         yield Comparison("[I + ΔA + …, ΔB + …]", found[r], series, sizes + truth.bound[r])
 
 
+def _series(coefficients: tuple[float, ...], z: Array, start: Array) -> Array:
+    """Σ cᵢ zⁱ start."""
+    found, term = np.zeros(start.shape, np.result_type(z, start)), start
+    for c in coefficients:
+        found, term = found + c * term, z @ term
+    return found
+
+
 def _held_input(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    assert isinstance(operator, Rule)
     x, truth = instance(operator, case), reference(operator, case)
     found, _ = operator.run(form.function, x)
-    n = found.shape[1]
+    n, line = found.shape[1], operator.columns - 1
     for r in range(len(found)):
         a, b, delta = parts(x, r)
-        u, start = case.rng(400).standard_normal(HELD), case.rng(401).standard_normal(n) * delta * float(np.abs(b).max())
-        exact = scipy_truth.response(a, b, u, delta, start)
+        u, start = case.rng(400).standard_normal(HELD + line), case.rng(401).standard_normal(n) * delta * float(np.abs(b).max())
+        exact = scipy_truth.response(a, b, u, delta, start, bool(line))
         state, wide = start, np.zeros(n)
         for k in range(HELD):
-            local = truth.bound[r, :, :n] @ np.abs(exact[k]) + truth.bound[r, :, n] * np.abs(u[k])
-            state, wide = found[r, :, :n] @ state + found[r, :, n] * u[k], np.abs(truth.output[r, :, :n]) @ wide + local
+            now = u[k : k + 1 + line]
+            local = truth.bound[r, :, :n] @ np.abs(exact[k]) + truth.bound[r, :, n:] @ np.abs(now)
+            state, wide = found[r, :, :n] @ state + found[r, :, n:] @ now, np.abs(truth.output[r, :, :n]) @ wide + local
         yield Comparison(f"the state after {HELD} held inputs", state, exact[-1], wide * (1 + 2.0**-7))
 
 
@@ -97,9 +118,15 @@ LAWS = (
         "equilibrium-stays",
         "a state at which the derivative is 0 stays where it is",
         _equilibrium_stays,
-        needs("discretization"),
+        needs("equilibria"),
         _resting,
     ),
-    Law("held-input", "steps with held inputs are the solution of the differential equation", _held_input, needs("semigroup"), _real),
-    Law("small-step", "a small step is the Taylor series of the solution, to the order of the rule", _small_step, needs("discretization")),
+    Law(
+        "held-input",
+        "steps with inputs held, or lines, are the solution of the differential equation",
+        _held_input,
+        needs("semigroup"),
+        _real,
+    ),
+    Law("small-step", "a small step is the Taylor series of the rule", _small_step, needs("discretization")),
 )

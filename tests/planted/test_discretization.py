@@ -12,7 +12,7 @@ from isoform.properties.operator import Form
 from isoform.properties.running import run_law
 
 LAWS = {law.name: law for law in laws()}
-BASES = {"zoh": discretization.zoh, "bilinear": discretization.bilinear, "euler": discretization.euler}
+BASES = {name: forms[0] for name, forms in discretization.FORMS.items()}
 
 
 def faulty(change):
@@ -59,8 +59,31 @@ def transposed(base, A, B, delta, diagonal):
 @faulty
 def drive_not_held(base, A, B, delta, diagonal):
     """B̄ = ΔB, as released code has it (where the rule has that, half of it)."""
-    a, _ = base(A, B, delta, diagonal)
-    return a, B.to(a.dtype) * delta[:, None] * (0.5 if base is discretization.euler else 1)
+    a, b = base(A, B, delta, diagonal)
+    if b.ndim > 2:
+        return a, b.flip(-1) * 0.996
+    return a, B.to(a.dtype) * delta[:, None] * (0.5 if base in (discretization.euler, discretization.impulse) else 1)
+
+
+@faulty
+def ends_swapped(base, A, B, delta, diagonal):
+    a, b = base(A, B, delta, diagonal)
+    return a, b.flip(-1)
+
+
+@faulty
+def scipys_state(base, A, B, delta, diagonal):
+    """The first-order hold of SciPy's own state, x_k - B̄₁ u_k."""
+    a, b = base(A, B, delta, diagonal)
+    driven = a * b[..., 1] if diagonal else (a @ b[..., 1:])[..., 0]
+    return a, torch.stack([b[..., 0] + driven, torch.zeros_like(driven)], -1)
+
+
+@faulty
+def update_before_the_input(base, A, B, delta, diagonal):
+    """The impulse-invariant pair of a system that is read before its update."""
+    a, b = base(A, B, delta, diagonal)
+    return a, a * b if diagonal else (a @ b.unsqueeze(-1))[..., 0]
 
 
 @faulty
@@ -76,7 +99,13 @@ def naive_formula(base, A, B, delta, diagonal):
 
 @faulty
 def another_rule(base, A, B, delta, diagonal):
-    return (discretization.bilinear if base is not discretization.bilinear else discretization.zoh)(A, B, delta, diagonal)
+    other = {discretization.bilinear: discretization.zoh, discretization.foh: held_from_the_start}.get(base, discretization.bilinear)
+    return other(A, B, delta, diagonal)
+
+
+def held_from_the_start(A, B, delta, diagonal):
+    a, b = discretization.zoh(A, B, delta, diagonal)
+    return a, torch.stack([b, torch.zeros_like(b)], -1)
 
 
 @faulty
@@ -99,6 +128,8 @@ def step_doubled(base, A, B, delta, diagonal):
 @faulty
 def drive_overwritten(base, A, B, delta, diagonal):
     a, b = base(A, B, delta, diagonal)
+    if b.shape != B.shape:
+        return a, (B.copy_(b[..., 0]), b)[1]
     return (a, B.copy_(b)) if B.dtype == b.dtype else (a, b)
 
 
@@ -125,6 +156,8 @@ def step_zeroed_in_place(base, A, B, delta, diagonal):
 @faulty
 def nothing_copied(base, A, B, delta, diagonal):
     a, b = base(A, B, delta, diagonal)
+    if b.shape != B.shape:
+        return A.mul_(0).add_(a) if A.dtype == a.dtype else a, b
     return a, B.unsqueeze(1)[:, 0].mul_(0).add_(b.to(B.dtype)) if B.dtype == b.dtype else b
 
 
@@ -233,8 +266,19 @@ HOLD = {
     "held-input": (another_rule, drive_not_held, a_little_large, drive_a_little_large),
     "semigroup": (another_rule, drive_not_held, a_little_large, naive_formula),
 }
-PAIRS = [(name, law, f) for name in BASES for law, fs in PLANTED.items() for f in fs]
-PAIRS += [("zoh", law, f) for law, fs in HOLD.items() for f in fs]
+RAMP = {
+    "form-equals-oracle": (ends_swapped, scipys_state),
+    "scipy-agrees": (ends_swapped, scipys_state),
+    "held-input": (ends_swapped, scipys_state, another_rule, a_little_large, drive_a_little_large),
+    "semigroup": (ends_swapped, scipys_state, another_rule, a_little_large),
+    "small-step": (ends_swapped, scipys_state),
+}
+IMPULSE = {"form-equals-oracle": (update_before_the_input,), "scipy-agrees": (update_before_the_input,)}
+RESTING = ("equilibrium-stays",)
+"""An impulse-invariant rule does not keep equilibria."""
+PAIRS = [(name, law, f) for name in BASES for law, fs in PLANTED.items() for f in fs if not (name == "impulse" and law in RESTING)]
+PAIRS.remove(("foh", "results-own-memory", drive_overwritten))  # B has no room for two columns
+PAIRS += [(name, law, f) for name, own in (("zoh", HOLD), ("foh", RAMP), ("impulse", IMPULSE)) for law, fs in own.items() for f in fs]
 
 
 def checked(law, name, form, scale, examples=12):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoform.properties import bounds, discretization
+from isoform.properties import bounds, holding
 from isoform.properties.bounds import SECOND_ORDER, gamma, stored
 from isoform.properties.columns import operator
 from isoform.properties.operator import Instance
@@ -30,7 +30,7 @@ Z, B = -1.5, 3.0
 
 
 def test_eulers_rule():
-    found = discretization.euler_bound(one(Z), np.array([B]), np.zeros((1, 2)), SINGLE)
+    found = holding.gbt_bound(0.0, one(Z), np.array([B]), np.zeros((1, 2)), SINGLE)
     assert found[0] == pytest.approx([g(5) * (1 + 1.5), g(3) * B])
 
 
@@ -38,17 +38,42 @@ def test_the_bilinear_rule():
     """M = 1 - z/2 = 1.75; forming costs 4 roundings, solving 4 n + 2 = 6."""
     m = 1.75
     truth, right = np.array([0.25, B]) / m, np.array([1.75, B])
-    found = discretization.bilinear_bound(one(Z), np.array([B]), truth[None], SINGLE)
+    found = holding.gbt_bound(0.5, one(Z), np.array([B]), truth[None], SINGLE)
     formed = g(4) / m * (1.75 * truth + right)
     solved = g(6) / m * m * (truth + right / m)
     assert found[0] == pytest.approx(formed + solved)
+
+
+def test_the_backward_rule():
+    """M = 1 - z = 2.5, and nothing is left of z on the right."""
+    m = 2.5
+    truth, right = np.array([1, B]) / m, np.array([1.0, B])
+    found = holding.gbt_bound(1.0, one(Z), np.array([B]), truth[None], SINGLE)
+    assert found[0] == pytest.approx(g(4) / m * (2.5 * truth + right) + g(6) / m * m * (truth + right / m))
+
+
+def test_the_first_order_hold_of_a_pole():
+    """At |z| = 1.5 the terms of both formulas sum to 2.5 (1 + e^z) / 2.25, and so do those of their slopes."""
+    growth = np.exp(Z)
+    truth = np.array([[growth, 1.0, 2.0]])
+    found = holding.ramp_pole_bound(one(Z), np.array([B]), truth, SINGLE)
+    terms = 2.5 * (1 + growth) / 2.25
+    assert found[0] == pytest.approx([g(6) * 2.5 * growth, *(g(9) * B * 2.5 * terms + g(3) * np.array([1.0, 2.0]))])
+    found = holding.ramp_pole_bound(one(0.5), np.array([B]), truth, SINGLE)
+    assert found[0, 1:] == pytest.approx(g(9) * B * 1.5 + g(3) * np.array([1.0, 2.0]))
+
+
+def test_the_impulse_invariant_pole():
+    growth = np.exp(Z)
+    found = holding.impulse_pole_bound(one(Z), np.array([B]), np.array([[growth, B]]), SINGLE)
+    assert found[0] == pytest.approx([g(6) * 2.5 * growth, g(3) * B])
 
 
 def test_the_hold_of_a_pole():
     """An error of the exponent costs e^z: 6 roundings of e^z, 9 of the quotient."""
     growth = np.exp(Z)
     truth = np.array([[growth, B * (growth - 1) / Z]])
-    found = discretization.pole_bound(one(Z), np.array([B]), truth, SINGLE)
+    found = holding.pole_bound(one(Z), np.array([B]), truth, SINGLE)
     assert found[0] == pytest.approx([g(6) * 2.5 * growth, g(9) * (truth[0, 1] + B * growth)])
 
 
@@ -58,33 +83,33 @@ HUMP = (1 + 3 / 8) ** 2 * (1 + 2 / 8)
 
 def test_the_hold_of_a_matrix():
     """A = 0, so W = [[0, 1], [0, 0]] has norm 1, and the column of B̄ is scaled by |B|."""
-    found = discretization.hold_bound(one(0), np.array([B]), np.array([[1.0, B]]), SINGLE)
+    found = holding.hold_bound(one(0), np.array([B]), np.array([[1.0, B]]), SINGLE)
     assert found[0] == pytest.approx(g(9 * 8) * HUMP * np.array([1, B]))
 
 
 def slope(z=Z):
     """One pole with changes dz = 0.5 and db = 0.25, weights 2 and 4."""
     truth = np.array([[0.75, 1.25]])
-    return discretization.Slope(one(z), np.array([B]), truth, one(0.5), np.array([0.25]), np.array([[2.0, 4.0]]))
+    return holding.Slope(one(z), np.array([B]), truth, one(0.5), np.array([0.25]), np.array([[2.0, 4.0]]))
 
 
 def test_the_gradient_of_eulers_rule():
-    assert discretization.euler_slope(slope(), SINGLE) == pytest.approx(g(12) * (2 * 0.5 + 4 * 0.25))
+    assert holding.gbt_slope(0.0, slope(), SINGLE) == pytest.approx(g(12) * (2 * 0.5 + 4 * 0.25))
 
 
 def test_the_gradient_of_the_bilinear_rule():
     right = 2 * (0.25 + 0.25 * 0.75) + 4 * (0.25 + 0.25 * 1.25)
-    assert discretization.bilinear_slope(slope(), SINGLE) == pytest.approx(g(48 * 3) * right / 1.75)
+    assert holding.gbt_slope(0.5, slope(), SINGLE) == pytest.approx(g(48 * 3) * right / 1.75)
 
 
 def test_the_gradient_of_the_hold_of_a_pole():
-    assert discretization.pole_slope(slope(), SINGLE) == pytest.approx(g(24) * 2.5 * (2 * 0.5 + 4 * (0.25 + B * 0.5)))
+    assert holding.pole_slope(slope(), SINGLE) == pytest.approx(g(24) * 2.5 * (2 * 0.5 + 4 * (0.25 + B * 0.5)))
 
 
 def test_the_gradient_of_the_hold_of_a_matrix():
     pull, change = 2 + 4 * B, 0.5 + 0.25 / B
     expected = g(18 * (4 * (1 + pull) + 4)) * HUMP**2 * (1 + HUMP * pull) * pull * change
-    assert discretization.hold_slope(slope(0.0), SINGLE) == pytest.approx(expected)
+    assert holding.hold_slope(slope(0.0), SINGLE) == pytest.approx(expected)
 
 
 Q, K, V, S, DV, W, F = 2.0, 3.0, 5.0, 7.0, 0.5, 1.5, 4.0
