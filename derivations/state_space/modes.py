@@ -108,6 +108,7 @@ conjugates = Conj(R), Conj(E)
 answer = 2 * real_part(E * half[k]) + D * u[k]
 pairs = Statement(paired(answer, *conjugates), le(0, k))
 lower_half = Using(Unfold(half[k + 1]), left=Block((none,), (-Eye(N),)), conjugate=True)
+conjugated = Using(Part(1), left=Block((E, Conj(E))), conjugate=True)
 
 PAIRS = Claim(
     id="state-space/conjugate-pairs",
@@ -121,7 +122,7 @@ PAIRS = Claim(
         (
             Induction(k, Direct(note="the starts are conjugate"), Direct((Hypothesis(), lower_half), "block by block; inputs are real")),
             Direct((Part(1),), "a number and its conjugate"),
-            Direct((Part(1),), "the sum of a number and its conjugate is real"),
+            Direct((Part(1), conjugated), "the sum of a number and its conjugate is real"),
         )
     ),
     near_misses=(
