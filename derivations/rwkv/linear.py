@@ -1,0 +1,148 @@
+"""How far RWKV-4 is linear attention: where the bonus undoes one decay, as normalised retention with keys e^k and queries 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from sympy import Integer
+
+from ..claim import Claim, Source, variant
+from ..kernel.formulas import And, Assumption, Equation, Formula, Implies, Less, NonZero, Statement
+from ..kernel.instances import instantiate
+from ..kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Lemma, Part, Sign, Suppose, Unfold, Using
+from ..kernel.terms import Block, Exp, Index, Num, Rec, Recurrence, Term, le, recurrence, substitute
+from ..linear_attention.operator import d_k, d_v
+from ..normalized_linear_attention import DECLARATION as NORMALIZED
+from .operators import NOTE, RWKV, WKV, A, B, a0, b0, bonus, kappa, nu, t, u, w
+from .wkv import at_least_0, output
+
+ONE = Num(1)
+own = bonus(t + 1)
+quotient = A[t + 1] / B[t + 1]
+
+
+def of_scalars(x: Term) -> Term:
+    """Normalised linear attention with heads of size 1, queries 1, keys e^k, and this column's values and start."""
+    families = {"q": ((t,), ONE), "k": ((t,), Exp(kappa[t])), "v": ((t,), nu[t]), "N0": ((), a0), "n0": ((), b0)}
+    small = substitute(x, {d_k: Integer(1), d_v: Integer(1)})
+    return cast(Equation, instantiate(Statement(Equation(small, small)), families).conclusion).lhs
+
+
+N, n = (Recurrence(cast(Rec, of_scalars(state[t]))) for state in NORMALIZED.state)
+normalized = of_scalars(NORMALIZED.output)
+
+
+def retention(weight: Callable[[Index], Term], gate: Term) -> Recurrence:
+    """Retention of the values above a 1, its keys these weights, its queries 1."""
+    return recurrence("R", Block((a0,), (b0,)), lambda t, R: gate * R + Block((nu[t],), (ONE,)) * weight(t))
+
+
+def key(at: Index) -> Term:
+    """The key of a token: e^k."""
+    return Exp(kappa[at])
+
+
+decay = Exp(w)
+R = retention(key, decay)
+undone = Assumption("the bonus undoes one decay: u = -w", Equation(u, -w), solve={u: -w})
+
+
+def linear(state: Recurrence = R, read: Term = quotient, without_decay: Term = normalized) -> Formula:
+    """Retention keeps both sums; the output is their quotient; without decay that is normalised linear attention."""
+    plain = And(Equation(N[t], A[t]), Equation(n[t], B[t]), Equation(substitute(without_decay, {t: t + 1}), output(t + 1)))
+    return And(
+        Equation(state[t], Block((A[t],), (B[t],))),
+        Less(0, B[t + 1]),
+        Equation(output(t + 1), read),
+        Implies(Equation(w, 0), plain),
+    )
+
+
+as_linear = Statement(linear(), le(0, t), (at_least_0, undone))
+unrolled = Lemma("rwkv/wkv", part=1)
+one_more = Direct((Using(Hypothesis(), left=Exp(w)),), "the same token, and the same decay")
+ingredients = (Given(undone.name), unrolled, Lemma("rwkv/wkv"))
+both = (Unfold(N[t + 1]), Unfold(n[t + 1]), Part(1), Part(2))
+no_decay = Induction(t, Direct(note="the same start"), Direct((Hypothesis(), Given("premise")), "the same token, no decay"))
+
+AS_LINEAR_ATTENTION = Claim(
+    id="rwkv/as-linear-attention",
+    title="WKV whose bonus undoes one decay is normalised retention with keys e^k and queries 1; without decay, linear attention",
+    statement=as_linear,
+    as_written=Statement(as_linear.conclusion, as_linear.where, (at_least_0,)),
+    expected="qualified",
+    sources=(
+        Source(NOTE, "RWKV: the weighted sums as linear attention", "u = -w here, u = w in the paper's sign; no weight reads a query"),
+        Source(RWKV, "section 3: the WKV operator beside the attention free transformer, whose weights have no query either"),
+    ),
+    proof=Each(
+        (
+            Induction(t, Direct(note="the same start"), one_more),
+            Sign(by=(unrolled,)),
+            Direct(ingredients, "both sides times e^w"),
+            Suppose(
+                Each(
+                    (
+                        no_decay,
+                        no_decay,
+                        Direct((*both, *ingredients, Given("premise")), "the quotient, with a bonus of 1"),
+                    )
+                )
+            ),
+        )
+    ),
+    operator=WKV,
+    near_misses=(
+        variant(as_linear, "any bonus", drop=undone.name),
+        variant(as_linear, "any denominator at the start", drop=at_least_0.name),
+        variant(as_linear, "the keys themselves", linear(retention(lambda at: kappa[at], decay))),
+        variant(as_linear, "no decay of the sums", linear(retention(key, ONE))),
+        variant(as_linear, "the sums before the token", linear(read=A[t] / (B[t] + own))),
+    ),
+)
+
+# Exactly then -------------------------------------------------------------------------------------
+
+apart = Exp(kappa[t + 1]) * (Exp(w + u) - 1) * (nu[t + 1] * B[t] - A[t]) / B[t + 1] / (B[t] + own)
+differs = NonZero(nu[t + 1] * B[t] - A[t])
+
+
+def gap(difference: Term = apart, premise: Formula | None = None) -> Formula:
+    """How far the output is from the quotient after the token, and when it is the quotient."""
+    premise = And(Equation(output(t + 1), quotient), differs) if premise is None else premise
+    positive = Less(0, B[t] + own), Less(0, B[t + 1])
+    return And(*positive, Equation(output(t + 1) - quotient, difference), Implies(premise, Equation(Exp(w + u), 1)))
+
+
+bonus_gap = Statement(gap(), le(0, t), (at_least_0,))
+others = B[t + 1] * (B[t] + own) * Exp(-kappa[t + 1]) / (nu[t + 1] * B[t] - A[t])
+
+ONE_VALUE = {t: 0, a0: 0, b0: 0, nu[1]: 0, kappa[1]: 0, w: 0, u: 1}
+
+BONUS = Claim(
+    id="rwkv/bonus",
+    title="output and quotient of the sums differ by a multiple of e^{w+u} - 1: they agree exactly where the bonus undoes one decay",
+    statement=bonus_gap,
+    sources=(Source(RWKV, "equation 16: the vector u", "where the value differs from the mean of those before; there w is -w"),),
+    proof=Each(
+        (
+            Sign(by=(unrolled,)),
+            Sign(by=(unrolled,)),
+            Direct((Unfold(A[t + 1]), Unfold(B[t + 1]), unrolled, Lemma("rwkv/wkv")), "over a common denominator"),
+            Suppose(
+                Direct((Using(Given("premise 1"), left=others), Using(Part(3), left=-others)), "what else is in the difference is not 0")
+            ),
+        )
+    ),
+    operator=WKV,
+    near_misses=(
+        variant(bonus_gap, "the difference without e^w", gap(substitute(apart, {w: Num(0)}))),
+        variant(bonus_gap, "the difference with the other sign", gap(-apart)),
+        variant(bonus_gap, "values that differ alone", gap(premise=differs)),
+        variant(bonus_gap, "any values", gap(premise=Equation(output(t + 1), quotient)), at=ONE_VALUE),
+        variant(bonus_gap, "any denominator at the start", drop=at_least_0.name),
+    ),
+)
+
+CLAIMS = (AS_LINEAR_ATTENTION, BONUS)
