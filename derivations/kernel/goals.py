@@ -34,7 +34,7 @@ from .printing import text
 from .proof import Obligation, Unproved
 from .signs import Fact, Signs, read_fact
 from .structure import ranged
-from .terms import Term, substitute
+from .terms import Term, Var, substitute
 from .zero import Nonzero, residue
 
 MINUS = Fraction(-1)
@@ -194,6 +194,8 @@ def label(r: sc.Reason) -> str:
     match r:
         case sc.Unfold():
             return f"definition of {r.member.name}"
+        case sc.Cancels():
+            return "definition of the inverse"
         case sc.Given():
             return f"assumption: {r.name}"
         case sc.Hypothesis():
@@ -230,7 +232,10 @@ def assume(goal: Goal, theorem: str) -> None:
 def rules_of(goal: Goal, reason: sc.Reason) -> tuple[Rule, ...]:
     match reason:
         case sc.Unfold():
-            return (unfolding(cast(tm.Rec, tm.unnamed(reason.member)), goal.facts),)
+            return unfoldings(goal, cast(tm.Rec, tm.unnamed(reason.member)))
+        case sc.Cancels():
+            of = reason.of
+            return (Rule(label(reason), of * tm.Inverse(of), tm.Num(1) if of.is_scalar_term else tm.Eye(of.rows)),)
         case sc.Hypothesis():
             if not goal.hypothesis:
                 raise Unproved("there is no equation among the induction hypotheses here")
@@ -252,6 +257,30 @@ def unfolding(member: tm.Rec, facts: Guards) -> Rule:
     previous = member.moved(member.at - 1)
     where = frozenset({read(member.at) - read(member.start) - 1})
     return Rule(f"definition of {member.name}", member, member.step_at(member.at, previous), (), where)
+
+
+def unfoldings(goal: Goal, member: tm.Rec) -> tuple[Rule, ...]:
+    """A member's definition, which holds at every value of a variable, and its derivatives that the goal speaks of."""
+    rule = unfolding(member, goal.facts)
+    orders = [by for by in _orders(goal) if by[0] in tm.free(member)]
+    return (rule, *[replace(rule, lhs=_derived(rule.lhs, by), rhs=_derived(rule.rhs, by)) for by in orders])
+
+
+def _orders(goal: Goal) -> list[tuple[Var, ...]]:
+    """The variables of the derivatives in a goal, of a derivative of a derivative the inner one first."""
+    found: dict[tuple[Var, ...], None] = {}
+    for node in tm.walk(tm.unnamed(goal.formula)):
+        by: tuple[Var, ...] = ()
+        while isinstance(node, tm.Deriv):
+            node, by = node.args[0], (cast(Var, node.args[1]), *by)
+        found |= {by: None} if by else {}
+    return list(found)
+
+
+def _derived(x: Term, by: tuple[Var, ...]) -> Term:
+    for s in by:
+        x = tm.Deriv(x, s)
+    return x
 
 
 def supposing(f: Formula, where: Guards, varying: tuple[Symbol, ...] = ()) -> tuple[tuple[Rule, ...], tuple[Supposed, ...]]:

@@ -16,7 +16,7 @@ from .formulas import (
     LessEqual,
     NonZero,
 )
-from .goals import HYPOTHESIS, Goal, discharge, nonzero_decider, note_rules, reader_of, record, shown, signs_of
+from .goals import HYPOTHESIS, Goal, discharge, nonzero_decider, note_rules, reader_of, record, show_equal, shown, signs_of
 from .normal import Reader
 from .printing import text
 from .proof import Unproved
@@ -105,13 +105,18 @@ def exists(goal: Goal, script: sc.Exists) -> None:
     if not isinstance(f, (NonZero, Invertible)):
         raise Unproved(f"Exists proves that something is not zero or invertible, not {text(f)}")
     x = cast(Term, f.args[0])
+    method = "sign certificate" if script.parts else "normal form" if script.inverse else "product of known factors"
     if script.parts:
         if not isinstance(f, NonZero):
             raise Unproved(f"a sign certificate shows that a scalar is not zero, not {text(f)}")
         certify_sign(goal, tm.Conj(x) * x, script.parts, True)
+    elif script.inverse:
+        # square, of finite size: a right inverse is the inverse
+        one = tm.Num(1) if x.is_scalar_term else tm.Eye(x.rows)
+        show_equal(goal, x * script.inverse, one, script.by, goal.title or "the product is the identity")
     else:
         reader = Reader(goal.facts, goal.unfolded)
         reader.need("nonzero" if isinstance(f, NonZero) else "invertible", reader.read(x), text(x))
         discharge(goal, reader.trace)
         note_rules(goal, reader.trace)
-    record(goal, goal.title or "existence", f, "sign certificate" if script.parts else "product of known factors", ())
+    record(goal, goal.title or "existence", f, method, ())

@@ -136,7 +136,7 @@ def _run(goal: Goal, script: sc.Script) -> None:
 
 STILL = (
     sc.Direct, sc.Chain, sc.Rowwise, sc.Each, sc.Both, sc.Suppose, sc.ForEach, sc.Sign, sc.Contradiction, sc.Exists,
-    sc.NullVector, sc.Absurd,
+    sc.NullVector, sc.Absurd, sc.UniqueInverse,
 )  # fmt: skip
 
 

@@ -41,8 +41,8 @@ class Lemma:
 
     ``at`` fixes its indices, and sizes of its atoms; ``families`` puts terms for its families: ``{"A": ((t,), term)}``,
     where factors 1 and I then fall away; ``part`` picks a conjunct. Its conditions on indices are checked where it is
-    used, its assumptions must be assumptions here; ``given`` are assumptions here that hold for all values of their first
-    indices, at some of these.
+    used, its assumptions must be assumptions or earlier parts here; ``given`` are assumptions here that hold for all
+    values of their first indices, at some of these.
     """
 
     claim: str
@@ -61,10 +61,17 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Cancels:
+    """``of`` times its inverse is the identity, for a term that has one: what an inverse is."""
+
+    of: Term
+
+
+@dataclass(frozen=True)
 class Using:
     """Add ``left (l - r) right`` for an equation l = r, one row of it, its trace or its conjugate: a certificate, no rewriting."""
 
-    equation: Given | Hypothesis | Lemma | Part | Unfold
+    equation: Cancels | Given | Hypothesis | Lemma | Part | Unfold
     left: Like = 1
     right: Like = 1
     row: Any = None
@@ -72,7 +79,7 @@ class Using:
     conjugate: bool = False
 
 
-Reason: TypeAlias = Unfold | Given | Hypothesis | Lemma | Part | Using
+Reason: TypeAlias = Cancels | Unfold | Given | Hypothesis | Lemma | Part | Using
 
 
 @dataclass(frozen=True)
@@ -228,10 +235,13 @@ class Absurd:
 class Exists:
     """A scalar is not zero, or a matrix is invertible, as a product of factors that are known to be.
 
-    ``parts`` show instead that a scalar is not zero by a sign certificate of 0 < |x|².
+    ``parts`` show instead that a scalar is not zero by a sign certificate of 0 < |x|², and ``inverse`` that something
+    is invertible: their product, in this order, is the identity.
     """
 
     parts: tuple[Product, ...] = ()
+    inverse: Term | None = None
+    by: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True)
