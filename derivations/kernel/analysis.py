@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import cast
 
 from . import scripts as sc
 from . import terms as tm
 from .affine import implied, read
+from .formulas import Equation
 from .goals import Goal, assume, discharge, equation_of, moved, show_equal
 from .normal import Reader
+from .printing import text
 from .proof import Unproved
 from .sizes import entries_of
 from .terms import Term, substitute
@@ -29,6 +32,25 @@ def ode(goal: Goal, script: sc.Ode) -> None:
     show_equal(goal, slope if script.matrix is None else slope - script.matrix * gap, zero, script.by, f"the same equation in {s}")
     show_equal(goal, tm.At(gap, s, script.start), zero, script.by, f"the same value at {s} = {script.start}")
     assume(goal, "zero-derivative" if script.matrix is None else "ode-uniqueness")
+
+
+def integrands(goal: Goal, script: sc.Integrands) -> Goal:
+    """What two integrals over one range need in order to be equal: their integrands at a generic value of the variable."""
+    e, s = equation_of(goal), script.s
+    sides = [tm.unnamed(x) for x in (e.lhs, e.rhs)]
+    if not all(isinstance(x, tm.Integral) for x in sides) or sides[0].args[2:] != sides[1].args[2:]:
+        raise Unproved(f"the two sides are no integrals over one range: {text(e)}")
+    known = [a.formula for a in goal.assumptions] + [*goal.shown, *[x.formula for x in goal.supposed]]
+    rules = [x for r in goal.hypothesis for x in (r.lhs, r.rhs)]
+    if any(s in tm.free(x) for x in (goal.formula, *known, *rules)):
+        raise Unproved(f"the variable {s} is not generic: it is spoken of elsewhere")
+    reader = Reader(goal.facts)
+    for end in cast("tuple[Term, Term]", sides[0].args[2:]):
+        if not reader.real(end):
+            raise Unproved(f"an integral over a real variable has real ends, and {end} is not known to be")
+    discharge(goal, reader.trace)
+    left, right = (cast(Term, substitute(x.args[0], {x.args[1]: s})) for x in sides)
+    return replace(goal, formula=Equation(left, right), title=f"the integrands at {s}")
 
 
 def at_sizes(goal: Goal, script: sc.Sizes) -> None:

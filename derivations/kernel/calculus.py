@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import cast
+
+from sympy import Symbol
 
 from . import terms as tm
 from .terms import Term, free
 
 Commute = Callable[[Term, Term], bool]
+Slopes = Mapping[Term, Term]  # the derivatives of the states that a recursion's step is read for
 DOT = "\u0307"  # reserved for the names of derivatives
+NONE: Slopes = MappingProxyType({})
 
 
 class NotDifferentiable(ValueError):
     """The derivative of a term is not covered by the rules."""
 
 
-def derive(x: Term, s: tm.Var, commute: Commute, assumed: set[str]) -> Term:
-    """The derivative of x by s. ``assumed`` collects the theorems used. Raises NotDifferentiable."""
-    if s not in free(x):
-        return tm.Zero(*x.shape)
+def derive(x: Term, s: tm.Var, commute: Commute, assumed: set[str], slopes: Slopes = NONE) -> Term:
+    """The derivative of x by s. ``assumed`` collects the theorems used. Raises NotDifferentiable.
+
+    ``slopes`` gives the derivatives of Vars that stand for functions of s.
+    """
+    moving = frozenset({s, *slopes})
+
+    def varies(y: Term) -> bool:
+        return bool(moving & free(y))
 
     def d(y: Term) -> Term:
-        return derive(y, s, commute, assumed)
+        return derive(y, s, commute, assumed, slopes)
+
+    if not varies(x):
+        return tm.Zero(*x.shape)
 
     args = cast("tuple[Term, ...]", x.args)
     match x:
         case tm.Var():
-            return tm.Num(1)
+            return slopes.get(x, tm.Num(1))
         case tm.Add():
             return tm.Add(*[d(a) for a in args])
         case tm.Mul():
-            return _total([tm.Mul(*args[:n], d(a), *args[n + 1 :]) for n, a in enumerate(args) if s in free(a)], x)
+            return _total([tm.Mul(*args[:n], d(a), *args[n + 1 :]) for n, a in enumerate(args) if varies(a)], x)
         case tm.Transpose() | tm.Conj() | tm.Trace() | tm.Diag():
             return cast(Term, x.func(d(args[0])))
         case tm.Block():
@@ -51,9 +65,11 @@ def derive(x: Term, s: tm.Var, commute: Commute, assumed: set[str]) -> Term:
         case tm.Power():
             return _derive_power(x, d(args[0]), commute)
         case tm.Integral():
-            return _derive_integral(x, s, d, assumed)
+            return _derive_integral(x, moving, d, assumed)
         case tm.Apply():
             return _derive_apply(x, d)
+        case tm.Rec():
+            return _derive_rec(x, s, assumed, slopes)
         case tm.Row() | tm.Entry() | tm.Rows():
             return cast(Term, x.func(d(args[0]), *args[1:]))
     raise NotDifferentiable(f"no rule for the derivative of {type(x).__name__} by {s}: {x}")
@@ -79,25 +95,25 @@ def _derive_power(x: tm.Power, inner: Term, commute: Commute) -> Term:
     return tm.Ind(e) * tm.Power(base, e - 1) * inner  # type: ignore[operator,arg-type]
 
 
-def _derive_integral(x: tm.Integral, s: tm.Var, d: Callable[[Term], Term], assumed: set[str]) -> Term:
+def _derive_integral(x: tm.Integral, moving: frozenset[Term], d: Callable[[Term], Term], assumed: set[str]) -> Term:
     """The Leibniz rule: boundary terms and the integral of the partial derivative."""
-    if s in free(cast(tm.Var, x.args[1])):
-        x = _rename(x, s)
+    if moving & free(cast(tm.Var, x.args[1])):
+        x = _rename(x, moving)
     body, tau, lo, hi = cast("tuple[Term, tm.Var, Term, Term]", x.args)
     assumed.add("leibniz-rule")
     parts: list[Term] = []
-    if s in free(hi):
+    if moving & free(hi):
         parts.append(d(hi) * tm.substitute(body, {tau: hi}))
-    if s in free(lo):
+    if moving & free(lo):
         parts.append(-(d(lo) * tm.substitute(body, {tau: lo})))
-    if s in free(body):
+    if moving & free(body):
         parts.append(tm.Integral(d(body), tau, lo, hi))
     return _total(parts, x)
 
 
-def _rename(x: tm.Integral, s: tm.Var) -> tm.Integral:
+def _rename(x: tm.Integral, moving: frozenset[Term]) -> tm.Integral:
     body, tau, lo, hi = x.args
-    new = tm.fresh(s, free(body) | free(x) | {s})
+    new = tm.fresh(tau, free(body) | free(x) | moving)
     return tm.Integral(tm.substitute(body, {tau: new}), new, lo, hi)  # type: ignore[arg-type]
 
 
@@ -106,3 +122,32 @@ def _derive_apply(x: tm.Apply, d: Callable[[Term], Term]) -> Term:
     if len(x.arguments) != 1 or not x.arguments[0].is_scalar_term:
         raise NotDifferentiable(f"{x.name} is not a function of one scalar")
     return d(x.arguments[0]) * tm.Apply(f"{x.name}{DOT}", x.arguments, x.rows, x.cols, x.field)
+
+
+def _derive_rec(x: tm.Rec, s: tm.Var, assumed: set[str], slopes: Slopes) -> Term:
+    """The derivatives of a recursion's members are a recursion: that of the step, at the member before and along its derivative."""
+    family, theorems = _slopes(x.moved(x.start), s, tuple(slopes.items()))
+    assumed |= theorems
+    return family[x.at]
+
+
+@lru_cache(maxsize=256)
+def _slopes(x: tm.Rec, s: tm.Var, slopes: tuple[tuple[Term, Term], ...]) -> tuple[tm.Recurrence, frozenset[str]]:
+    """The family of the derivatives, and the theorems used; of indices nothing is known, so that it holds anywhere."""
+    from .normal import Reader
+
+    commute, assumed = Reader().commute, set[str]()
+    bound = cast(tm.Var, x.args[3])
+    around = free(x).union({s}, *[free(v) for pair in slopes for v in pair])
+
+    def step(t: Symbol, slope: Term) -> Term:
+        # of a generic member and its derivative nothing is known: they may be complex
+        state, change = (
+            cast(tm.Var, tm.fresh(tm.Var(f"{bound.name}_{n}", (), *bound.shape, "complex"), around)) for n in ("at", "by")
+        )
+        new = derive(x.step_at(t, state), s, commute, assumed, {**dict(slopes), state: change})
+        return cast(Term, tm.substitute(new, {state: x.moved(t - 1), change: slope}))
+
+    start = derive(x.init, s, commute, assumed, dict(slopes))
+    family = tm.recurrence(f"{x.name}{DOT}", start, step, start=x.start, field=bound.field)
+    return family, frozenset(assumed)

@@ -186,7 +186,7 @@ def _rename(n: Normal, old: str, new: str) -> Normal:
         if a.kind == "var" and a.head == old:
             return replace(a, head=new)
         if a.kind == "rec" and _has(a, old):
-            raise NotIntegrable(f"a recursion under an integral depends on its variable: {a.head}")
+            return replace(a, data=tm.substitute(a.data, {tm.scalar(old): tm.scalar(new)}))
         return replace(a, args=tuple(_rename(x, old, new) for x in a.args), inner=tuple(atom(b) for b in a.inner))
 
     def mono(m: Mono) -> Mono:

@@ -491,12 +491,13 @@ class Reader:
     def _without_derivatives(self, x: Term) -> Term:
         if isinstance(x, tm.Deriv):
             inner = self._without_derivatives(cast(Term, x.args[0]))
-            return derive(inner, cast(tm.Var, x.args[1]), self._commute, self.trace.assumed)
+            return derive(inner, cast(tm.Var, x.args[1]), self.commute, self.trace.assumed)
         if not any(isinstance(a, tm.Deriv) for a in tm.walk(x)):
             return x
         return cast(Term, x.func(*[self._without_derivatives(a) if isinstance(a, Term) else a for a in x.args]))
 
-    def _commute(self, a: Term, b: Term) -> bool:
+    def commute(self, a: Term, b: Term) -> bool:
+        """Whether two terms are known to commute, whatever the rules say."""
         # what a rule says of the variable holds at one point, and a derivative looks around it
         return not replace(self, rules=()).read(a * b - b * a)
 

@@ -11,7 +11,7 @@ from sympy import Basic, Expr, Symbol
 from . import scripts as sc
 from . import terms as tm
 from .affine import Guards, feasible, implied, read
-from .analysis import at_sizes, ode, unique_inverse
+from .analysis import at_sizes, integrands, ode, unique_inverse
 from .formulas import (
     And,
     Assumption,
@@ -22,7 +22,7 @@ from .formulas import (
     Implies,
     Statement,
 )
-from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, rows_of, supposing, unfolding
+from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, rows_of, supposing, unfoldings
 from .language import SUPPOSED, clean, parts_of
 from .normal import Rule, conditions_of, scope_of
 from .nullspace import with_null_vector
@@ -125,7 +125,7 @@ def _run(goal: Goal, script: sc.Script) -> None:
         sc.Direct: direct, sc.Chain: chain, sc.Induction: _induction, sc.Rowwise: _rowwise,
         sc.Blockwise: _blockwise, sc.Cases: _cases, sc.Each: _each, sc.Both: _both, sc.Suppose: _suppose,
         sc.ForEach: _for_each, sc.Sign: sign, sc.Contradiction: contradiction, sc.Exists: exists, sc.Ode: ode,
-        sc.Sizes: at_sizes, sc.UniqueInverse: unique_inverse, sc.NullVector: _null_vector, sc.Absurd: _absurd,
+        sc.Sizes: at_sizes, sc.UniqueInverse: unique_inverse, sc.Integrands: _integrands, sc.NullVector: _null_vector, sc.Absurd: _absurd,
     }  # fmt: skip
     if type(script) not in methods:
         raise Unproved(f"{type(script).__name__} is not on the list of proof methods")
@@ -191,7 +191,7 @@ def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
             continue
         if implied(goal.facts, read(node.at) - read(node.start) - 1):
             found.append(node)
-    return tuple(unfolding(m, goal.facts) for m in found)
+    return tuple(r for m in found for r in unfoldings(goal, m))
 
 
 def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
@@ -269,6 +269,10 @@ def _suppose(goal: Goal, script: sc.Suppose) -> None:
         raise Unproved(f"Suppose proves an implication, not {text(goal.formula)}")
     a, b = cast("tuple[Formula, Formula]", goal.formula.args)
     _run(replace(_supposing(goal, a), formula=b), script.script)
+
+
+def _integrands(goal: Goal, script: sc.Integrands) -> None:
+    _run(integrands(goal, script), script.script)
 
 
 def _null_vector(goal: Goal, script: sc.NullVector) -> None:

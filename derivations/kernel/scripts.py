@@ -255,6 +255,14 @@ class Ode:
 
 
 @dataclass(frozen=True)
+class Integrands:
+    """Two integrals over one range are equal when their integrands are, at every value of a real ``s`` that is used nowhere else."""
+
+    s: Var
+    script: Script = Direct()
+
+
+@dataclass(frozen=True)
 class Sizes:
     """The equation at stated sizes only, entry by entry: the proof's scope becomes ``sizes <= n``."""
 
@@ -271,5 +279,5 @@ class UniqueInverse:
 
 Script: TypeAlias = (
     Direct | Chain | Induction | Rowwise | Blockwise | Cases | Each | Both | Suppose | ForEach | Sign | Contradiction
-    | Exists | Ode | Sizes | UniqueInverse | NullVector | Absurd
+    | Exists | Ode | Integrands | Sizes | UniqueInverse | NullVector | Absurd
 )
