@@ -18,6 +18,8 @@ from jaxtyping import Inexact
 from torch import Tensor
 
 from ._common import COMPLEX, REAL, accumulator, check, own
+from ._kernels import causal_convolution, factors, final_state, stained, times
+from ._scan import matrix_scan, scan
 
 
 def recurrent(
@@ -75,19 +77,44 @@ def convolution(
     length = wide.shape[1]
     if length == 0:
         return _leave(wide * ((C * Bbar).sum() + D), x, u, output_final_state)
-    bad = ~wide.isfinite()
-    stain = torch.zeros_like(wide).masked_fill(bad, torch.nan).cumsum(1)
-    clean = wide.masked_fill(bad, 0)
-
-    block = 1 << (length.bit_length() // 2)
-    starts = torch.cat([Bbar.unsqueeze(-1), _times(Abar, x.mT)], 1)
-    columns, jump = _orbit(Abar, starts, block)
-    rows, _ = _orbit(jump.mT if jump.ndim == 2 else jump, C.unsqueeze(-1), -(-length // block))
-    response = torch.einsum("nim,njc->cijm", rows, columns).flatten(1)[:, :length]
-    y = _causal_convolution(clean, response[0]) + response[1:] + D * clean + stain
+    clean, stain = stained(wide)
+    dense = Abar.ndim == 2
+    starts = torch.cat([Bbar.unsqueeze(-1), times(Abar, x.mT, dense)], 1)
+    rows, columns, jump = factors(Abar, C, starts, length, dense)
+    response = torch.einsum("ni,njc->cij", rows, columns).flatten(1)[:, :length]
+    y = causal_convolution(clean, response[0]) + response[1:] + D * clean + stain
     if not output_final_state:
         return _leave(y, x, u, False)
-    return _leave(y, _final_state(clean, columns, jump) + stain[:, -1:], u, True)
+    return _leave(y, final_state(clean, columns, jump, dense) + stain[:, -1:], u, True)
+
+
+def associative_scan(
+    u: Inexact[Tensor, "b l"],
+    Abar: Inexact[Tensor, "n n"] | Inexact[Tensor, " n"],
+    Bbar: Inexact[Tensor, " n"],
+    C: Inexact[Tensor, " n"],
+    D: complex | Tensor | None = None,
+    initial_state: Inexact[Tensor, "b n"] | None = None,
+    output_final_state: bool = False,
+) -> Inexact[Tensor, "b l"] | tuple[Inexact[Tensor, "b l"], Inexact[Tensor, "b n"]]:
+    """A scan over the maps x -> Ā x + B̄ u_k, of which two in a row are one: y, or (y, state) if ``output_final_state``.
+
+    Smith et al. 2023 (S5, arXiv:2208.04933), section 2.2. All states are held at once, and for a dense Ā a matrix beside each.
+
+    Raises
+    ------
+    TypeError
+        An argument that is no tensor of an allowed dtype; a ``D`` that is no number.
+    ValueError
+        Shapes or devices that do not fit together.
+
+    """
+    where = "state_space.associative_scan"
+    wide, Abar, Bbar, C, D, x = _enter(where, u, "b l", Abar, Bbar, C, D, initial_state, "initial_state")
+    drive = wide.unsqueeze(-1) * Bbar
+    run = matrix_scan if Abar.ndim == 2 else scan
+    states, last = run(Abar.expand(*wide.shape, *Abar.shape), drive, x)
+    return _leave(states @ C + D * wide, last, u, output_final_state)
 
 
 def step(
@@ -113,7 +140,7 @@ def step(
     return _like(u, x @ C + D * wide), x
 
 
-FORMS = {"lti": (recurrent, convolution)}
+FORMS = {"lti": (recurrent, convolution, associative_scan)}
 STEPS = {"lti": step}
 
 
@@ -160,45 +187,3 @@ def _like(u: Tensor, y: Tensor) -> Tensor:
 def _advance(Abar: Tensor, x: Tensor, u: Tensor, Bbar: Tensor) -> Tensor:
     drive = u.unsqueeze(-1) * Bbar
     return torch.addmm(drive, x, Abar.mT) if Abar.ndim == 2 else torch.addcmul(drive, x, Abar)
-
-
-def _times(a: Tensor, x: Inexact[Tensor, "n ..."]) -> Inexact[Tensor, "n ..."]:
-    """The matrix `a`, dense or diagonal, times the first axis of x."""
-    return (a @ x.flatten(1)).view(x.shape) if a.ndim == 2 else a.view(-1, *(1,) * (x.ndim - 1)) * x
-
-
-def _square(a: Tensor) -> Tensor:
-    return a @ a if a.ndim == 2 else a * a
-
-
-def _orbit(a: Tensor, x: Inexact[Tensor, "n c"], count: int) -> tuple[Inexact[Tensor, "n {count} c"], Tensor]:
-    """Return a^j x for j < count, by doubling, and a to the next power of two from count on."""
-    x = x.unsqueeze(1)
-    while x.shape[1] < count:
-        x, a = torch.cat([x, _times(a, x)], 1), _square(a)
-    return x[:, :count], a
-
-
-def _causal_convolution(u: Inexact[Tensor, "b l"], kernel: Inexact[Tensor, " l"]) -> Inexact[Tensor, "b l"]:
-    length = u.shape[1]
-    points = 1 << (2 * length - 2).bit_length()
-    if u.is_complex():
-        return torch.fft.ifft(torch.fft.fft(u, points) * torch.fft.fft(kernel, points))[:, :length]
-    return torch.fft.irfft(torch.fft.rfft(u, points) * torch.fft.rfft(kernel, points), points)[:, :length]
-
-
-def _final_state(u: Inexact[Tensor, "b l"], columns: Inexact[Tensor, "n j 1+b"], jump: Tensor) -> Inexact[Tensor, "b n"]:
-    """Σ_i Ā^{l-1-i} B̄ u_i + Ā^l x_{-1}: blocks of `columns` at once, then pairs of neighbouring blocks.
-
-    `columns` holds Ā^j B̄ and Ā^j (Ā x_{-1}); the latter enters like an input, l - 1 steps before the end.
-    """
-    b, length = u.shape
-    block = columns.shape[1]
-    blocks = 1 << (-(-length // block) - 1).bit_length()
-    back = torch.nn.functional.pad(u.flip(1), (0, blocks * block - length)).view(b, blocks, block)
-    parts = torch.einsum("bij,nj->nib", back, columns[:, :, 0])
-    i, j = divmod(length - 1, block)
-    parts = torch.cat([parts[:, :i], parts[:, i : i + 1] + columns[:, j : j + 1, 1:], parts[:, i + 1 :]], 1)
-    while parts.shape[1] > 1:
-        parts, jump = parts[:, 0::2] + _times(jump, parts[:, 1::2]), _square(jump)
-    return parts[:, 0].mT
