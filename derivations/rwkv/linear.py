@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 from sympy import Integer
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Implies, Less, NonZero, Statement
-from ..kernel.instances import instantiate
+from ..kernel.instances import Families, instantiate
 from ..kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Lemma, Part, Sign, Suppose, Unfold, Using
-from ..kernel.terms import Block, Exp, Index, Num, Rec, Recurrence, Term, le, recurrence, substitute
+from ..kernel.terms import Exp, Num, Rec, Recurrence, Term, le, substitute
 from ..linear_attention.operator import d_k, d_v
 from ..normalized_linear_attention import DECLARATION as NORMALIZED
+from ..retention.operator import H as RETENTION
 from .operators import NOTE, RWKV, WKV, A, B, a0, b0, bonus, kappa, nu, t, u, w
 from .wkv import at_least_0, output
 
@@ -22,37 +22,37 @@ own = bonus(t + 1)
 quotient = A[t + 1] / B[t + 1]
 
 
-def of_scalars(x: Term) -> Term:
-    """Normalised linear attention with heads of size 1, queries 1, keys e^k, and this column's values and start."""
-    families = {"q": ((t,), ONE), "k": ((t,), Exp(kappa[t])), "v": ((t,), nu[t]), "N0": ((), a0), "n0": ((), b0)}
-    small = substitute(x, {d_k: Integer(1), d_v: Integer(1)})
+def of_numbers(x: Term, families: Families) -> Term:
+    """A term of another column with heads of size 1 and these numbers in their place."""
+    small = substitute(x, {width: Integer(1) for width in (d_k, d_v)})
     return cast(Equation, instantiate(Statement(Equation(small, small)), families).conclusion).lhs
 
 
-N, n = (Recurrence(cast(Rec, of_scalars(state[t]))) for state in NORMALIZED.state)
-normalized = of_scalars(NORMALIZED.output)
+def normalized(x: Term) -> Term:
+    """Normalised linear attention with queries 1, keys e^k, and this column's values and start."""
+    families = {"q": ((t,), ONE), "k": ((t,), Exp(kappa[t])), "v": ((t,), nu[t]), "N0": ((), a0), "n0": ((), b0)}
+    return of_numbers(x, families)
 
 
-def retention(weight: Callable[[Index], Term], gate: Term) -> Recurrence:
-    """Retention of the values above a 1, its keys these weights, its queries 1."""
-    return recurrence("R", Block((a0,), (b0,)), lambda t, R: gate * R + Block((nu[t],), (ONE,)) * weight(t))
+def retained(value: Term, start: Term, key: Term | None = None, gate: Term | None = None) -> Term:
+    """The state of retention with keys e^k and the decay e^w, from a start and with these values."""
+    key, gate = Exp(kappa[t]) if key is None else key, Exp(w) if gate is None else gate
+    return of_numbers(RETENTION[t], {"gamma": ((), gate), "k": ((t,), key), "v": ((t,), value), "H0": ((), start)})
 
 
-def key(at: Index) -> Term:
-    """The key of a token: e^k."""
-    return Exp(kappa[at])
+N, n = (Recurrence(cast(Rec, normalized(state[t]))) for state in NORMALIZED.state)
 
 
-decay = Exp(w)
-R = retention(key, decay)
 undone = Assumption("the bonus undoes one decay: u = -w", Equation(u, -w), solve={u: -w})
 
 
-def linear(state: Recurrence = R, read: Term = quotient, without_decay: Term = normalized) -> Formula:
+def linear(read: Term = quotient, key: Term | None = None, gate: Term | None = None) -> Formula:
     """Retention keeps both sums; the output is their quotient; without decay that is normalised linear attention."""
-    plain = And(Equation(N[t], A[t]), Equation(n[t], B[t]), Equation(substitute(without_decay, {t: t + 1}), output(t + 1)))
+    output_there = substitute(normalized(NORMALIZED.output), {t: t + 1})
+    plain = And(Equation(N[t], A[t]), Equation(n[t], B[t]), Equation(output_there, output(t + 1)))
     return And(
-        Equation(state[t], Block((A[t],), (B[t],))),
+        Equation(retained(nu[t], a0, key, gate), A[t]),
+        Equation(retained(ONE, b0, key, gate), B[t]),
         Less(0, B[t + 1]),
         Equation(output(t + 1), read),
         Implies(Equation(w, 0), plain),
@@ -79,6 +79,7 @@ AS_LINEAR_ATTENTION = Claim(
     proof=Each(
         (
             Induction(t, Direct(note="the same start"), one_more),
+            Induction(t, Direct(note="the same start"), one_more),
             Sign(by=(unrolled,)),
             Direct(ingredients, "both sides times e^w"),
             Suppose(
@@ -96,8 +97,8 @@ AS_LINEAR_ATTENTION = Claim(
     near_misses=(
         variant(as_linear, "any bonus", drop=undone.name),
         variant(as_linear, "any denominator at the start", drop=at_least_0.name),
-        variant(as_linear, "the keys themselves", linear(retention(lambda at: kappa[at], decay))),
-        variant(as_linear, "no decay of the sums", linear(retention(key, ONE))),
+        variant(as_linear, "the keys themselves", linear(key=kappa[t])),
+        variant(as_linear, "no decay of the sums", linear(gate=ONE)),
         variant(as_linear, "the sums before the token", linear(read=A[t] / (B[t] + own))),
     ),
 )

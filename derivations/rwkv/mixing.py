@@ -58,7 +58,7 @@ def mixed(x: Family, at: Index) -> Term:
 
 def toeplitz(lag: Index) -> Term:
     """The kernel of channel c in row i and column j, columns from 0 on."""
-    return entries(by_lag(lag, Row(mu, c), 1 - Row(mu, c), Num(0)), i, (1, T), j, (0, T))
+    return entries(by_lag(lag, Row(mu, c), Num(1) - Row(mu, c), Num(0)), i, (1, T), j, (0, T))
 
 
 X = Stack(Row(x[j], c), j, 0, T)
