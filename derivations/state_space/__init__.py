@@ -11,7 +11,7 @@ Every term is a polynomial or power series in the matrices without conjugates, s
 equations.
 """
 
-from . import channels, continuous, convolution, feedthrough, history, modes, order, recurrence
+from . import channels, continuous, convolution, feedthrough, history, modes, order, recurrence, scan
 from .operator import DECLARATION, DECLARATIONS
 
 CLAIMS = (
@@ -23,6 +23,7 @@ CLAIMS = (
     *history.CLAIMS,
     *channels.CLAIMS,
     *modes.CLAIMS,
+    *scan.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]
