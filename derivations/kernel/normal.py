@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, cast
 
 from sympy import Expr, Integer, Symbol
@@ -114,13 +115,14 @@ class Reader:
         x = cast(Term, tm.unnamed(x))
         p = canonical(self._raw(x), self.facts)
         for _ in range(64):
-            new = rewrite(p, self._patterns(), self.facts, self.trace.rules) if self.rules else None
+            new = rewrite(p, self.patterns, self.facts, self.trace.rules) if self.rules else None
             if new is None:
                 return p
             p = canonical(new, self.facts)
         raise Undecided("rewriting did not come to an end")
 
-    def _patterns(self) -> tuple[Pattern, ...]:
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
         return tuple(self._pattern(n, r) for n, r in enumerate(self.rules))
 
     def _pattern(self, n: int, r: Rule) -> Pattern:
