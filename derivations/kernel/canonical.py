@@ -187,6 +187,8 @@ def _close_powers(m: Mono, _: Guards) -> Poly | None:
                 return rebound(m, out)
         if a.kind == "num" and e.is_const:
             return rebound(m, [(rest, Fraction(a.data) ** e.const)])
+        if a.kind == "num" and a.data == -1 and (parity := affine({s: c % 2 for s, c in e.terms}, e.const % 2)) != e:
+            return rebound(m, [(replace(rest, scalars=merge_scalars([*rest.scalars, (a, parity)])), ONE)])
         if a.kind == "ind" and not a.index[0].is_name and e.is_const and e.const > 0:
             out = [(rest, ONE)]
             for _k in range(e.const):
