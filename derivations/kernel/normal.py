@@ -439,9 +439,9 @@ class Reader:
                 out = times(out, self._raw(tm.Exp(cast(Term, a))))
             return out
         p = self.read(of)
-        if not of.is_scalar_term:
-            n = normal(p, self.facts)
-            return self._one(Atom("exp", args=(n,), shape=of.shape)) if p else [(Mono(), ONE)]
+        if any(m.word for m, _ in p):
+            return self._one(Atom("exp", args=(normal(p, self.facts),), shape=of.shape))
+        # a number, or a multiple of the identity, whose exponential is one too
         return self._exp_of(p)
 
     def _exp_of(self, p: Poly) -> Poly:

@@ -40,7 +40,9 @@ def ranged(x: Term) -> Span | None:
             return next((r for a in x.args if isinstance(a, Term) and (r := ranged(a))), None)
         case tm.Rec():
             return ranged(x.init)
-        case tm.Diag():
+        case tm.Integral():
+            return ranged(cast(Term, x.args[0]))
+        case tm.Diag() | tm.Deriv():
             return ranged(cast(Term, x.args[0]))
         case tm.Sum():
             span = ranged(x.body)
@@ -60,6 +62,8 @@ def ranged_columns(x: Term) -> Span | None:
             return ranged_columns(cast(Term, x.args[0]))
         case tm.Rec():
             return ranged_columns(x.init)
+        case tm.Integral():
+            return ranged_columns(cast(Term, x.args[0]))
         case tm.Diag():
             return ranged(cast(Term, x.args[0]))
         case tm.Mul() if not x.is_scalar_term:
@@ -91,6 +95,10 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
             return tm.Zero(1, x.cols)
         case tm.Sum():
             return _through_sum(x, i, facts, row)
+        case tm.Integral():
+            return tm.Integral(row(cast(Term, x.args[0]), i, facts), *x.args[1:])  # type: ignore[arg-type]
+        case tm.Deriv() if ranged(x):
+            return tm.Deriv(row(cast(Term, x.args[0]), i, facts), cast(tm.Var, x.args[1]))
         case tm.Where():
             return _through_where(x, i, facts, row)
         case tm.Diag():
@@ -121,6 +129,8 @@ def column(x: Term, j: Expr, facts: Guards) -> Term:
             return tm.Zero(x.rows, 1)
         case tm.Sum():
             return _through_sum(x, j, facts, column)
+        case tm.Integral():
+            return tm.Integral(column(cast(Term, x.args[0]), j, facts), *x.args[1:])  # type: ignore[arg-type]
         case tm.Where():
             return _through_where(x, j, facts, column)
         case tm.Diag():

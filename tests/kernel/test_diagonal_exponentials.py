@@ -8,9 +8,9 @@ from isoform.derivations.evaluate import certify
 from isoform.derivations.kernel.formulas import Equation, Invertible, Statement
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.scripts import Direct
-from isoform.derivations.kernel.terms import Cond, Diag, Entry, Exp, Inverse, Num, Row, Stack, Sum, Term, le, vectors
+from isoform.derivations.kernel.terms import Cond, Diag, Entry, Exp, Integral, Inverse, Log, Num, Row, Stack, Sum, Term, le, vectors
 
-from .attacks import ANYWHERE, A, B, al, check, d, given, i, identity, j, k, m, n, prover, t, u, v, x, y
+from .attacks import ANYWHERE, A, B, al, check, d, given, i, identity, j, k, m, n, prover, s, t, u, v, x, y
 
 inside = le(1, i) & le(i, d) & le(1, j) & le(j, d)
 decay = Exp(x * Diag(u))
@@ -62,6 +62,41 @@ EQUATIONS: dict[str, tuple[Sides, Sides, Cond]] = {
     "a row of the transpose of any exponential": (
         (Row(Exp(A).T, i) * v, Row(Exp(A), i) * v),
         (Row(Exp(A).T, i) * v + 1, 1 + Row(Exp(A).T, i) * v),
+        inside,
+    ),
+    "a multiple of the identity": (
+        (Exp(x * identity) * A, x * A),
+        (Exp(x * identity) * A, Exp(x) * A),
+        ANYWHERE,
+    ),
+    "a multiple of the identity by a sum of logarithms": (
+        (Exp(Log(Num(2)) * identity + Log(Num(3)) * identity) * A, 5 * A),
+        (Exp(Log(Num(2)) * identity + Log(Num(3)) * identity) * A, 6 * A),
+        ANYWHERE,
+    ),
+    "an identity beside another matrix": (
+        (Exp(x * identity + B) * A, Exp(x) * A),
+        (Exp(x * identity + 0 * B) * A, Exp(x) * A),
+        ANYWHERE,
+    ),
+    "a row of an integral": (
+        (Row(Integral(Exp(s * Diag(u)), s, 0, x) * v, i), Integral(Exp(s * Row(u, j)), s, 0, x) * Row(v, i)),
+        (Row(Integral(Exp(s * Diag(u)), s, 0, x) * v, i), Integral(Exp(s * Row(u, i)), s, 0, x) * Row(v, i)),
+        inside,
+    ),
+    "an entry of the integral of any exponential": (
+        (Entry(Integral(Exp(s * A), s, 0, x), i, i), Integral(Exp(s * Entry(A, i, i)), s, 0, x)),
+        (Entry(Integral(Exp(s * Diag(u)), s, 0, x), i, i), Integral(Exp(s * Row(u, i)), s, 0, x)),
+        inside,
+    ),
+    "an entry off the diagonal of an integral": (
+        (Entry(Integral(s * Exp(s * Diag(u)), s, 0, x), i, i + 1), Integral(s * Exp(s * Row(u, i)), s, 0, x)),
+        (Entry(Integral(s * Exp(s * Diag(u)), s, 0, x), i, i + 1), Num(0)),
+        le(1, i) & le(i, d - 1),
+    ),
+    "a row of the integral of a sum": (
+        (Row(Integral(A + s * B, s, 0, x), i), x * Row(A, i) + x * Row(B, i)),
+        (Row(Integral(A + s * B, s, 0, x), i), x * Row(A, i) + x * x / 2 * Row(B, i)),
         inside,
     ),
     "any matrix moved past": ((A * decay, decay * A), (Diag(u) * decay, decay * Diag(u)), ANYWHERE),
