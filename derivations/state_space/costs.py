@@ -115,7 +115,7 @@ fewest = (6 * Ind(q) + 8) * steps
 fast_bound = by_transforms(fewest)
 
 counted = Statement(And(*dense, *diagonal, kept, directly, fast_bound), le(0, T) & le(1, N) & le(1, m) & le(0, p) & le(0, q))
-transforms = Using(Lemma("state-space/fft", part=2, at={q: q}), left=Num(Fraction(-3, 2)))
+transforms = Using(Lemma("state-space/fft", part=2, at={q: q, n: 0}), left=Num(Fraction(-3, 2)))
 slack = 4 * steps - Num(2) ** q
 
 COST = Claim(
