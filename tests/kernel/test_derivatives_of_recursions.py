@@ -9,7 +9,7 @@ import pytest
 from isoform.derivations.evaluate import certify
 from isoform.derivations.kernel.formulas import And, Assumption, Equation, NonZero, Statement
 from isoform.derivations.kernel.proof import Unproved
-from isoform.derivations.kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Integrands, Ode, Script, Unfold, Using
+from isoform.derivations.kernel.scripts import Direct, Each, Given, Hypothesis, Induction, Integrands, Ode, Rowwise, Script, Unfold, Using
 from isoform.derivations.kernel.terms import (
     Deriv,
     Exp,
@@ -17,6 +17,8 @@ from isoform.derivations.kernel.terms import (
     Integral,
     Num,
     Rec,
+    Row,
+    Stack,
     Term,
     Where,
     index,
@@ -248,3 +250,19 @@ def test_an_equation_by_its_derivative_works_with_members() -> None:
     assert prover({})(true, by_y).assumed == {"zero-derivative", "leibniz-rule"}
     with pytest.raises(REFUSALS):
         prover({})(false, by_y)
+
+
+def test_a_row_of_a_derivative_is_the_derivative_of_that_row() -> None:
+    """Rows are numbered as the matrix that moves numbers them."""
+    i, T = index("i"), index("T")
+
+    def rows(of: Term, first: int = 0) -> Stack:
+        return Stack(of, i, first, T + first)
+
+    attempt, moving = prover({}), Deriv(rows(a[i] * s * s), s)
+    assert attempt(Statement(Equation(moving, rows(2 * a[i] * s)), le(0, T)), Rowwise(n))
+    assert attempt(Statement(Equation(Row(moving, 0), 2 * a[0] * s), le(0, T)), Direct())
+    for false in (Equation(moving, rows(2 * a[i] * s, 1)), Equation(moving, rows(a[i] * s)), Equation(Row(moving, 1), 2 * a[0] * s)):
+        assert certify(Statement(false, le(1, T)), draws=8).holds is False
+        with pytest.raises(REFUSALS):
+            attempt(Statement(false, le(1, T)), Rowwise(n) if false.lhs == moving else Direct())
