@@ -1,0 +1,11 @@
+"""HiPPO: the coefficients of a history in orthogonal polynomials, and the equations that they obey.
+
+Sources: Gu, Dao, Ermon, Rudra, Ré, "HiPPO", arXiv 2008.07669; Gu, Johnson, Timalsina, Rudra, Ré, "How to Train Your HiPPO",
+arXiv 2206.12037; Voelker, Kajić, Eliasmith, "Legendre Memory Units", NeurIPS 2019.
+"""
+
+from . import polynomials, scaled
+
+CLAIMS = (*polynomials.CLAIMS, *scaled.CLAIMS)
+
+__all__ = ["CLAIMS"]
