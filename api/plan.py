@@ -85,8 +85,12 @@ def selected_claims(names: Iterable[str]) -> tuple[Claim, ...]:
 
 
 def implemented() -> frozenset[str]:
-    """Return the columns that have a file in impl/, without importing any."""
-    spec = find_spec("isoform.impl")
+    """Return the columns that have a file in impl/ and one in properties/, forms and their operators, without importing any."""
+    return frozenset.intersection(*(_modules(f"isoform.{floor}") for floor in ("impl", "properties")))
+
+
+def _modules(package: str) -> frozenset[str]:
+    spec = find_spec(package)
     folders = spec.submodule_search_locations if spec else None
     return frozenset(module.name for module in pkgutil.iter_modules(folders or []))
 
