@@ -38,6 +38,12 @@ ASSUMED = {
             Statement(Iff(LessEqual(0, _t), LessEqual(0, Exp(_t) - 1))),
         ),
         Theorem(
+            "exp-above-tangent",
+            "the exponential function is nowhere below its tangent at 0",
+            "Rudin, Principles of Mathematical Analysis, 3rd ed., Theorem 5.15, Taylor's: exp(x) = 1 + x + exp(ξ) x²/2",
+            Statement(LessEqual(0, Exp(_t) - 1 - _t)),
+        ),
+        Theorem(
             "leibniz-rule",
             "d/dt of an integral from 0 to t of f is f at t, plus the integral of df/dt",
             "Rudin, Principles of Mathematical Analysis, 3rd ed., Theorems 6.20 and 9.42",

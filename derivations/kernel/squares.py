@@ -1,4 +1,5 @@
-"""Terms that are non-negative as they are written: squares, numbers and exp(x) - 1, and sums, products and reciprocals of such.
+"""Terms that are non-negative as they are written: squares, numbers, exp(x) - 1 - x for a real x, exp(x) - 1 for one of these, and
+sums, products and reciprocals of such.
 
 The normal form multiplies a square out; a certificate may name it as it stands.
 """
@@ -18,6 +19,7 @@ from .terms import Term
 from .zero import Nonzero, residue
 
 INCREASING = "exp-increasing"
+TANGENT = "exp-above-tangent"
 
 def nonneg(x: Term, reader: Reader, signs: Signs, nonzero: Nonzero) -> bool:
     """Whether a scalar is known to be non-negative, by its normal form or as it is written."""
@@ -33,7 +35,7 @@ def nonneg(x: Term, reader: Reader, signs: Signs, nonzero: Nonzero) -> bool:
     match x:
         case tm.Add():
             terms = cast("tuple[Term, ...]", x.args)
-            return parts(terms) or _above_one(terms, reader, signs, nonzero)
+            return parts(terms) or _above_one(terms, reader, signs, nonzero) or _above_tangent(terms, reader, nonzero)
         case tm.Mul():
             factors = cast("tuple[Term, ...]", x.args)
             return _square(factors, reader, nonzero) or parts(factors)
@@ -62,6 +64,17 @@ def _above_one(terms: tuple[Term, ...], reader: Reader, signs: Signs, nonzero: N
         return False
     found = nonneg(cast(Term, terms[0].args[0]), reader, signs, nonzero)
     reader.trace.assumed |= {INCREASING} if found else set()
+    return found
+
+
+def _above_tangent(terms: tuple[Term, ...], reader: Reader, nonzero: Nonzero) -> bool:
+    """Whether this is exp(x) - 1 - x for a real x."""
+    if not isinstance(terms[0], tm.Exp):
+        return False
+    x = cast(Term, terms[0].args[0])
+    zero = (tm.Add(*terms) - terms[0] + 1 + x, x - tm.Conj(x))
+    found = not any(residue(reader.read(z), reader.facts, nonzero) for z in zero)
+    reader.trace.assumed |= {TANGENT} if found else set()
     return found
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from isoform.derivations.evaluate import certify
 from isoform.derivations.kernel.assumed import ASSUMED, Theorem
-from isoform.derivations.kernel.formulas import LessEqual, Statement
+from isoform.derivations.kernel.formulas import Less, LessEqual, Statement
+from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.prove import prove
 from isoform.derivations.kernel.scripts import Product, Sign
-from isoform.derivations.kernel.terms import Exp, scalar
+from isoform.derivations.kernel.terms import Conj, Exp, Term, scalar
 
 
 @pytest.mark.parametrize("theorem", ASSUMED.values(), ids=lambda t: t.name)
@@ -26,3 +27,26 @@ def test_a_proof_says_what_it_assumes() -> None:
     assert found.assumed == {"exp-increasing"}
     positive = Exp(x**2) + x**2
     assert not prove(Statement(LessEqual(0, positive)), Sign((Product((positive,)),)), lambda id: pytest.fail(id)).assumed
+
+
+def above(x: Term, tangent: Term | int = 0) -> Statement:
+    """The exponential of x is at least 1 + x, or another tangent."""
+    return Statement(LessEqual(0, Exp(x) - 1 - (tangent or x)))
+
+
+def shown(statement: Statement) -> frozenset[str]:
+    """What a proof of it assumes, where its gap is one term."""
+    return prove(statement, Sign((Product((statement.conclusion.args[1],)),)), lambda id: pytest.fail(id)).assumed
+
+
+def test_the_exponential_is_above_its_tangent_at_0_alone() -> None:
+    x, y, z = scalar("x"), scalar("y"), scalar("z", "complex")
+    assert shown(above(-x)) == shown(above(z * Conj(z))) == shown(above(x * y + 2)) == {"exp-above-tangent"}
+    for false in (above(x, 2 * x), above(x, y), above(x, x + 1), above(x, -x)):
+        assert certify(false).holds is False
+        with pytest.raises(Unproved):
+            shown(false)
+    with pytest.raises(Unproved):
+        shown(above(z))
+    with pytest.raises(Unproved):  # with equality at 0
+        prove(Statement(Less(0, Exp(x) - 1 - x)), Sign((Product((Exp(x) - 1 - x,)),)), lambda id: pytest.fail(id))
