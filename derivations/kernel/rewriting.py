@@ -30,6 +30,11 @@ class Pattern:
     where: Guards
     rhs: Callable[[Binding, Guards], Poly]
 
+    @property
+    def scalars(self) -> tuple[tuple[Atom, Affine], ...]:
+        """Those first whose own indices tell the parameters: inside of others the places may not correspond."""
+        return tuple(sorted(self.mono.scalars, key=lambda s: bool(s[0].args)))
+
 
 def rewrite(p: Poly, patterns: tuple[Pattern, ...], facts: Guards, used: set[str]) -> Poly | None:
     """One rewriting of every monomial that matches a pattern, or None if none does."""
@@ -60,7 +65,7 @@ def _matches(m: Mono, q: Pattern) -> Iterator[Match]:
     if q.mono.word:
         yield from _matches_word(m, q)
         return
-    for binding, left in _match_scalars(q.mono.scalars, m.scalars, {}, q.params):
+    for binding, left in _match_scalars(q.scalars, m.scalars, {}, q.params):
         base = replace(opened(m), scalars=left)
         yield binding, lambda rhs, base=base: times(rhs, [(base, ONE)])  # type: ignore[misc]
 
@@ -80,7 +85,7 @@ def _matches_word(m: Mono, q: Pattern) -> Iterator[Match]:
                 scalars = m.scalars
                 if place >= 0:
                     scalars = merge_scalars([*m.scalars, (m.scalars[place][0], affine({}, -1))])
-                for binding, left in _match_scalars(q.mono.scalars, scalars, start, q.params):
+                for binding, left in _match_scalars(q.scalars, scalars, start, q.params):
                     yield binding, _replacer(m, left, place, word[:n], word[n + size :], flip)
 
 
@@ -169,7 +174,16 @@ def _collect(pattern: Atom, a: Atom, found: Binding, params: frozenset[str]) -> 
         _collect_term(pattern.data, a.data, found, params)
     if len(pattern.inner) == len(a.inner):
         _collect_inner(pattern.inner, a.inner, found, params)
+    inside = dict(found)
+    for u, v in zip(_inner_atoms(pattern), _inner_atoms(a), strict=False):
+        _collect(u, v, inside, params)
+    # what is bound inside is nothing out here
+    found |= {p: e for p, e in inside.items() if not any(s[0] == "#" for s in e.names)}
     return found
+
+
+def _inner_atoms(a: Atom) -> list[Atom]:
+    return [x for n in a.args for m, _ in n.monos for x in [*[s for s, _ in m.scalars], *m.word]]
 
 
 def _solve(e: Affine, given: Affine, found: Binding, params: frozenset[str]) -> None:

@@ -94,8 +94,8 @@ class Signs:
         """What a fact says of the indices that occur in n, where its range is known to hold them."""
         if not f.params:
             return [f.what] if all(implied(self.known, g) for g in f.where) else []
-        patterns = [a for m, _ in f.what.monos for a in [*[s for s, _ in m.scalars], *m.word] if a.names & f.params]
-        atoms = [a for m, _ in n.monos for a in [*[s for s, _ in m.scalars], *m.word]]
+        patterns = [a for m, _ in f.what.monos for a in _outer(m) if a.names & f.params]
+        atoms = [a for m, _ in n.monos for a in _outer(m)]
         found = [match_atom(p, a, {}, f.params) for p in patterns for a in atoms]
         return [
             f.what.subs(b)
@@ -244,6 +244,12 @@ def _is_real(a: Atom) -> bool:
 
 def _real_normal(n: Normal) -> bool:
     return all(_is_real(a) for m, _ in n.monos for a in atoms_of(m))
+
+
+def _outer(m: Mono) -> list[Atom]:
+    """The atoms of a monomial and of its exponent."""
+    above = [a for k, _ in m.exponent.monos for a in _outer(k)] if m.exponent else []
+    return [*[s for s, _ in m.scalars], *m.word, *above]
 
 
 def _multiple(a: Normal, b: Normal, any_scale: bool) -> bool:
