@@ -11,7 +11,7 @@ Every term is a polynomial or power series in the matrices without conjugates, s
 equations.
 """
 
-from . import channels, continuous, convolution, costs, feedthrough, history, modes, order, recurrence, scan
+from . import channels, continuous, convolution, costs, feedthrough, history, kalman, modes, order, recurrence, scan
 from .operator import DECLARATION, DECLARATIONS
 
 CLAIMS = (
@@ -25,6 +25,7 @@ CLAIMS = (
     *modes.CLAIMS,
     *scan.CLAIMS,
     *costs.CLAIMS,
+    *kalman.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]
