@@ -481,22 +481,23 @@ class Reader:
         body, s, value = cast("tuple[Term, tm.Var, Term]", x.args)
         if not self.real(value):
             raise Undecided(f"{s} is a real variable, and {value} is not known to be real")
-        return self._raw(tm.substitute(self._without_derivatives(body), {s: value}))
+        return self._raw(tm.substitute(self.without_derivatives(body), {s: value}))
 
     def real(self, x: Term) -> bool:
         """Whether a term is known to be real."""
         return not self.read(x - tm.Conj(x))
 
     def _deriv(self, x: tm.Deriv) -> Poly:
-        return self._raw(self._without_derivatives(x))
+        return self._raw(self.without_derivatives(x))
 
-    def _without_derivatives(self, x: Term) -> Term:
+    def without_derivatives(self, x: Term) -> Term:
+        """A term with its derivatives carried out."""
         if isinstance(x, tm.Deriv):
-            inner = self._without_derivatives(cast(Term, x.args[0]))
+            inner = self.without_derivatives(cast(Term, x.args[0]))
             return derive(inner, cast(tm.Var, x.args[1]), self.commute, self.trace.assumed)
         if not any(isinstance(a, tm.Deriv) for a in tm.walk(x)):
             return x
-        return cast(Term, x.func(*[self._without_derivatives(a) if isinstance(a, Term) else a for a in x.args]))
+        return cast(Term, x.func(*[self.without_derivatives(a) if isinstance(a, Term) else a for a in x.args]))
 
     def commute(self, a: Term, b: Term) -> bool:
         """Whether two terms are known to commute, whatever the rules say."""

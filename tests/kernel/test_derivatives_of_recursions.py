@@ -266,3 +266,15 @@ def test_a_row_of_a_derivative_is_the_derivative_of_that_row() -> None:
         assert certify(Statement(false, le(1, T)), draws=8).holds is False
         with pytest.raises(REFUSALS):
             attempt(Statement(false, le(1, T)), Rowwise(n) if false.lhs == moving else Direct())
+
+
+def test_an_end_may_speak_of_the_variable_of_a_derivative_inside() -> None:
+    """∫ from s to s + 1 of x ds²/ds dx, and not of the derivative of an integral whose ends move."""
+    inner = Integral(Deriv(x * s * s, s), x, s, s + 1)
+    attempt = prover({})
+    true, false = Equation(inner, 2 * s * s + s), Equation(inner, 3 * s * s + s)
+    assert certify(Statement(true)).holds is True
+    assert certify(Statement(false)).holds is False
+    assert attempt(Statement(true), Direct())
+    with pytest.raises(REFUSALS):
+        attempt(Statement(false), Direct())
