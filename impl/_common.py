@@ -107,14 +107,16 @@ def check_packing(where: str, cu_seqlens: Tensor | None, like: Tensor) -> int:
     return cu_seqlens.shape[0] - 1
 
 
-def check_state(where: str, like: Tensor, state: Tensor, sizes: dict[str, int], allowed: tuple[torch.dtype, ...] = REAL) -> None:
-    """Check the initial state against its sizes; raises as `check` does."""
-    check(where, {"initial_state": (state, " ".join(sizes))}, allowed)
+def check_state(
+    where: str, like: Tensor, state: Tensor, sizes: dict[str, int], allowed: tuple[torch.dtype, ...] = REAL, name: str = "initial_state"
+) -> None:
+    """Check the initial state, an argument of this name, against its sizes; raises as `check` does."""
+    check(where, {name: (state, " ".join(sizes))}, allowed)
     if tuple(state.shape) != tuple(sizes.values()):
         need = _shape([f"{axis}={size}" for axis, size in sizes.items()])
-        raise ValueError(f"{where}: initial_state has shape {tuple(state.shape)}; the other arguments need {need}.")
+        raise ValueError(f"{where}: {name} has shape {tuple(state.shape)}; the other arguments need {need}.")
     if state.device != like.device:
-        raise ValueError(f"{where}: initial_state is on {state.device}, the first argument on {like.device}; one device is allowed.")
+        raise ValueError(f"{where}: {name} is on {state.device}, the first argument on {like.device}; one device is allowed.")
 
 
 def own(state: Tensor, length: int) -> Tensor:
