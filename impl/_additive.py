@@ -119,13 +119,14 @@ def _gradient(
     kept, read = (v, by_o) if decay is None else (v * decay.ended, by_o * decay.begun)
     after, by_state = scan_in_place(q.mT @ read, by_last, None if decay is None else decay.whole, backward=True)
     scores, weights = k @ q.mT, v @ by_o.mT
+    by_q, by_k, by_v = by_o @ before.mT, kept @ after.mT, k @ after
     by_decay = None
-    if decay is not None and decay.within.requires_grad:
-        sums = (by_o * (q @ before)).sum(-1, keepdim=True), (v * (k @ after)).sum(-1, keepdim=True)
-        by_decay = Decay(scores * weights, *sums, (before * after).sum((-2, -1), keepdim=True))
+    if decay is not None:
+        if decay.within.requires_grad:
+            sums = (q * by_q).sum(-1, keepdim=True), (v * by_v).sum(-1, keepdim=True)
+            by_decay = Decay(scores * weights, *sums, (before * after).sum((-2, -1), keepdim=True))
+        by_q.mul_(decay.begun), by_v.mul_(decay.ended)
     scores, weights = _decayed(scores, decay), _decayed(weights, decay)
-    by_q, by_k, by_v = read @ before.mT, kept @ after.mT, k @ after
-    by_v = by_v if decay is None else by_v.mul_(decay.ended)
     for total, x, y in ((by_q, weights.mT, k), (by_k, weights, q), (by_v, scores, by_o)):
         total.flatten(0, 2).baddbmm_(x.flatten(0, 2), y.flatten(0, 2))
     return by_q, by_k, by_v, by_decay, by_state

@@ -282,8 +282,10 @@ def chunk_layout(cu_seqlens: Int[Tensor, " n+1"], length: int, chunk_size: int) 
     return ChunkLayout(token, slot, segment, chunk == starts[segment], (ends - 1).clamp(min=0), counts == 0)
 
 
-def to_chunks(x: Float[Tensor, "b t h d"], chunk_size: int, layout: ChunkLayout | None) -> Float[Tensor, "b h m c d"]:
-    """Cut the time axis into chunks, the missing tokens being 0."""
+def to_chunks(
+    x: Float[Tensor, "b t h d"], chunk_size: int, layout: ChunkLayout | None, *, by_time: bool = False
+) -> Float[Tensor, "b h m c d"]:
+    """Cut the time axis into chunks, the missing tokens being 0; in memory those of one head or, ``by_time``, of one time are together."""
     if layout is None:
         missing = -x.shape[1] % chunk_size
         x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, missing)) if missing else x
@@ -291,7 +293,7 @@ def to_chunks(x: Float[Tensor, "b t h d"], chunk_size: int, layout: ChunkLayout 
     else:
         x = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 1))
         x = x[:, layout.token.flatten()].unflatten(1, tuple(layout.token.shape))
-    return x.permute(0, 3, 1, 2, 4).contiguous()
+    return x.permute(1, 0, 3, 2, 4).contiguous().permute(1, 2, 0, 3, 4) if by_time else x.permute(0, 3, 1, 2, 4).contiguous()
 
 
 def from_chunks(x: Float[Tensor, "b h m c d"], length: int, layout: ChunkLayout | None) -> Float[Tensor, "b t h d"]:
@@ -321,7 +323,7 @@ def scan_chunks(
 
     Without a decay a running sum replaces the loop where many small operations are dear: on a GPU, and in a compiled graph.
     """
-    tensors = (change,) if decay is None else (change, decay)
+    tensors = (change,) if decay is None else (change, decay.expand(-1, -1, change.shape[2], -1, -1))
     if layout is None and in_place(state, *tensors):
         return scan_in_place(change, state, decay)
     if decay is not None:
@@ -339,7 +341,7 @@ def scan_in_place(
     entering, last = torch.empty_like(change), torch.empty_like(state)
     way = -1 if backward else 1
     places = [*entering.unbind(2)[::way], last]
-    decays = () if decay is None else decay.unbind(2)[::way]
+    decays = () if decay is None else decay.expand(-1, -1, change.shape[2], -1, -1).unbind(2)[::way]
     places[0].copy_(state)
     advance(places, change.unbind(2)[::way], decays)
     return entering, last

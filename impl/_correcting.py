@@ -1,39 +1,87 @@
 """Memories that correct what a key finds: S' = γ_t S_{t-1}, S_t = S' + β_t k_t (v_t - S'ᵀ k_t)ᵀ, a chunk at a time.
 
 With S the state before a chunk and D the decay between its tokens, the writes u_i = β_i (v_i - S'ᵀ k_i) solve
-u_i + Σ_{j<i} β_i D_ji (k_j·k_i) u_j = β_i v_i - β_i γ_{1..i} Sᵀ k_i: one triangular solve with two right sides, [U, W],
-gives u = U - W S (the UT transform; Yang et al. 2024, arXiv:2406.06484, eq. 8-11, and with gates arXiv:2412.06464).
-The rest is a memory to which k_i u_iᵀ is added.
+u_i + Σ_{j<i} β_i D_ji (k_j·k_i) u_j = β_i v_i - β_i γ_{1..i} Sᵀ k_i: with T the inverse of that unit triangular matrix,
+u = U - W S for U = T β v and W = T β γ_{1..i} k (the UT transform; Yang et al. 2024, arXiv:2406.06484, eq. 8-11, and with
+gates arXiv:2412.06464). The rest is a memory to which k_i u_iᵀ is added.
+
+Every form is made of a function from the log-gates of a chunk, none or one, to its decay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._common import ChunkLayout, each_chunk, multiplied, plus_product, quarantine
-from ._decay import gated
+from ._common import ChunkLayout, _seen_finite, differentiated, each_chunk, in_place, multiplied, plus_product, quarantine
+from ._decay import Decay
+
+DecayOf = Callable[..., Decay | None]
 
 
-def chunks(
+def chunks(decay_of: DecayOf) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    """Return the form ``(q, k, v, *log-gates, beta, state, layout) -> (o, last state, states before)`` on all chunks (b h m c d) at once.
+
+    It is fast where chunks of one time lie together in memory.
+    """
+
+    def form(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+        *gates, beta, state, layout = rest
+        if layout is None and in_place(q, k, v, *gates, beta, state):
+            (q, k, v, beta), by_time = (_by_time(x) for x in (q, k, v, beta)), [_by_time(g) for g in gates]
+            o, last, before = _chunks_in_place(q, k, v, beta, state, decay_of(*by_time))
+            if _seen_finite(o):
+                return _by_head(o), last, _by_head(before)
+            q, k, v, beta = (_by_head(x) for x in (q, k, v, beta))
+        return _chunks(q, k, v, gates, beta, state, layout, decay_of)
+
+    return form
+
+
+def gradient(decay_of: DecayOf) -> Callable[..., list[Any] | None]:
+    """Return the gradient of the form, ``(q, k, v, *log-gates, beta, states before, by_o, by_last)``, as `isoform.impl._spans` takes it."""
+
+    def by_inputs(q: Tensor, k: Tensor, v: Tensor, *rest: Tensor) -> list[Any] | None:
+        *gates, beta, before, by_o, by_last = rest
+        with torch.enable_grad():
+            decay = decay_of(*(_by_time(g) for g in gates))
+        q, k, v, beta, before, by_o = (_by_time(x) for x in (q, k, v, beta, before, by_o))
+        *found, by_decay, by_state = _gradient(q, k, v, beta, before, by_o, by_last, decay)
+        if not _seen_finite(*found):
+            return None
+        by_gates = [None] * len(gates) if decay is None or by_decay is None else differentiated(decay, gates, by_decay)
+        by_q, by_k, by_v, by_beta = (_by_head(x) for x in found)
+        return [by_q, by_k, by_v, *by_gates, by_beta, by_state]
+
+    return by_inputs
+
+
+def _by_time(x: Float[Tensor, "b h m *d"]) -> Float[Tensor, "m b h *d"]:
+    return x.movedim(2, 0)
+
+
+def _by_head(x: Float[Tensor, "m b h *d"]) -> Float[Tensor, "b h m *d"]:
+    return x.movedim(0, 2)
+
+
+def _chunks(
     q: Float[Tensor, "b h m c k"],
     k: Float[Tensor, "b h m c k"],
     v: Float[Tensor, "b h m c v"],
+    gates: list[Float[Tensor, "b h m c 1"]],
     beta: Float[Tensor, "b h m c 1"],
-    g: Float[Tensor, "b h m c 1"] | None,
     state: Float[Tensor, "n h k v"],
     layout: ChunkLayout | None,
-) -> tuple[Float[Tensor, "b h m c v"], Float[Tensor, "n h k v"]]:
-    """All chunks at once but for the state, which passes through them one by one; no log-gate g is a decay of 1."""
-    decay = None
-    if g is None:
-        (k, beta, v), stain = quarantine(k, beta, v)
-    else:
-        (k, beta, _, v), stain = quarantine(k, beta, g.clamp(min=0.0), v)
-        decay = gated(torch.where(g < torch.inf, g, 0.0))
+    decay_of: DecayOf,
+) -> tuple[Float[Tensor, "b h m c v"], Float[Tensor, "n h k v"], Float[Tensor, "b h m k v"]]:
+    """All chunks at once but for the state, whatever the inputs are and whoever records what is done."""
+    (k, beta, *_, v), stain = quarantine(k, beta, *(g.clamp(min=0.0) for g in gates), v)
+    decay = decay_of(*(torch.where(g < torch.inf, g, 0.0) for g in gates))
     found = beta * k
     overlaps, scores = (k @ found.mT).triu_(1), (k @ q.mT).triu_()
     begun, kept = v.new_ones(()), None if stain is None else stain[..., -1:, :] + 1.0
@@ -52,6 +100,122 @@ def chunks(
 
     before, last = each_chunk(update, (*solved.split([v.shape[-1], k.shape[-1]], -1), k, *fading), state, layout)
     if not writes:
-        return (q * k).sum(-1, keepdim=True) * v, last
+        return (q * k).sum(-1, keepdim=True) * v, last, before
     o = plus_product(scores.mT @ torch.stack(writes, 1).view(v.shape), q @ before, begun)
-    return o if stain is None else o + stain, last
+    return o if stain is None else o + stain, last, before
+
+
+def _chunks_in_place(
+    q: Float[Tensor, "m b h c k"],
+    k: Float[Tensor, "m b h c k"],
+    v: Float[Tensor, "m b h c v"],
+    beta: Float[Tensor, "m b h c 1"],
+    state: Float[Tensor, "b h k v"],
+    decay: Decay | None,
+) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "b h k v"], Float[Tensor, "m b h k v"]]:
+    """`_chunks` of inputs that are finite, and right if the output is."""
+    overlaps, scores = _masked(k @ k.mT, decay, 1), _masked(k @ q.mT, decay, 0)
+    inverse = _inverse(overlaps.mul_(beta.mT)).mul_(beta)
+    writes = inverse.mT @ v
+    found = (inverse if decay is None else inverse.mul_(decay.begun)).mT @ k
+    before, last = state.new_empty(*k.shape[:3], *state.shape[2:]), torch.empty_like(state, memory_format=torch.contiguous_format)
+    places = [x.flatten(0, 1) for x in (*before.unbind(0), last)]
+    places[0].copy_(state.flatten(0, 1))
+    chunks = zip(*(x.flatten(1, 2).unbind(0) for x in (writes, found, (k if decay is None else k * decay.ended).mT)), strict=True)
+    wholes = None if decay is None else decay.whole.flatten(1, 2).unbind(0)
+    for n, (u, w, keys) in enumerate(chunks):
+        u.baddbmm_(w, places[n], alpha=-1)
+        if wholes is None:
+            torch.baddbmm(places[n], keys, u, out=places[n + 1])
+        else:
+            torch.mul(places[n], wholes[n], out=places[n + 1]).baddbmm_(keys, u)
+    o = q @ before
+    _add_product(o if decay is None else o.mul_(decay.begun), scores.mT, writes)
+    return o, last, before
+
+
+def _gradient(
+    q: Float[Tensor, "m b h c k"],
+    k: Float[Tensor, "m b h c k"],
+    v: Float[Tensor, "m b h c v"],
+    beta: Float[Tensor, "m b h c 1"],
+    before: Float[Tensor, "m b h k v"],
+    by_o: Float[Tensor, "m b h c v"],
+    by_last: Float[Tensor, "b h k v"],
+    decay: Decay | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Decay | None, Tensor]:
+    """The gradients by q, k, v, beta, a decay that requires one, and the state.
+
+    With u = Tβ(v - γ_{1..i} k S) the writes, P and A the decayed scores of keys with queries and with later keys, and R the gradient
+    by the state after a chunk, that by βv - … is z = Tᵀ(P by_o + γ_{j+1..c} k R), and the one by the state before it is
+    γ R + (γ_{1..i} q)ᵀ by_o - (γ_{1..i} k)ᵀ βz. By v it is βz, by β it is z·(v - γ_{1..i} k S - Aᵀu); with G and F the decayed u by_oᵀ and
+    -u (βz)ᵀ, by_q = Gᵀk + γ_{1..i} by_o Sᵀ and by_k = G q + (F + Fᵀ) k + γ_{j+1..c} u Rᵀ - γ_{1..i} βz Sᵀ.
+    """
+    fixed = None if decay is None else Decay(*(x.detach() for x in decay))
+    overlaps, scores = _masked(k @ k.mT, fixed, 1), _masked(k @ q.mT, fixed, 0)
+    inverse = _inverse(overlaps * beta.mT)
+    missing = k @ before
+    torch.sub(v, missing if fixed is None else missing.mul_(fixed.begun), out=missing)
+    u = (inverse * beta).mT @ missing
+    _add_product(missing, overlaps.mT, u, -1)
+    kept, read, rates = (k, by_o, beta) if fixed is None else (k * fixed.ended, by_o * fixed.begun, beta * fixed.begun)
+    z, states = _scan_back(inverse @ (scores @ by_o), inverse @ kept, k * rates, q.mT, read, by_last, fixed)
+    after, by_v, by_beta = states[1:], z.mul(beta), (z * missing).sum(-1, keepdim=True)
+    weights, crossed = u @ by_o.mT, u @ by_v.mT
+    by_q, by_k, taken = by_o @ before.mT, u @ after.mT, by_v @ before.mT
+    by_decay = None
+    if decay is not None and fixed is not None:
+        if decay.within.requires_grad:
+            begun, ended = ((q * by_q).sum(-1, keepdim=True) - (k * taken).sum(-1, keepdim=True), (k * by_k).sum(-1, keepdim=True))
+            within = (k @ q.mT).mul_(weights).sub_((k @ k.mT).mul_(crossed))
+            by_decay = Decay(within, begun, ended, (before * after).sum((-2, -1), keepdim=True))
+        for x, left in ((by_q, fixed.begun), (by_k, fixed.ended), (taken, fixed.begun)):
+            x.mul_(left)
+    weights, crossed = _masked(weights, fixed, 0), _masked(crossed, fixed, 1)
+    by_k.sub_(taken)
+    for total, x, y, sign in ((by_q, weights.mT, k, 1), (by_k, weights, q, 1), (by_k, crossed + crossed.mT, k, -1)):
+        _add_product(total, x, y, sign)
+    return by_q, by_k, by_v, by_beta, by_decay, states[0].clone()
+
+
+def _scan_back(
+    z: Float[Tensor, "m b h c v"],
+    kept: Float[Tensor, "m b h c k"],
+    found: Float[Tensor, "m b h c k"],
+    queries: Float[Tensor, "m b h k c"],
+    read: Float[Tensor, "m b h c v"],
+    by_last: Float[Tensor, "b h k v"],
+    decay: Decay | None,
+) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "m+1 b h k v"]]:
+    """z + kept R, in the place of z, and the gradients by the states: R after a chunk, γ R + queries read - foundᵀ z before it."""
+    states = by_last.new_empty(z.shape[0] + 1, *by_last.shape)
+    states[-1].copy_(by_last)
+    torch.bmm(queries.flatten(0, 2), read.flatten(0, 2), out=states[:-1].flatten(0, 2))
+    by_state = states.flatten(1, 2).unbind(0)
+    chunks = list(zip(*(x.flatten(1, 2).unbind(0) for x in (z, kept, found.mT)), strict=True))
+    wholes = None if decay is None else decay.whole.flatten(1, 2).unbind(0)
+    for n in reversed(range(len(chunks))):
+        own, keys, back = chunks[n]
+        own.baddbmm_(keys, by_state[n + 1])
+        if wholes is None:
+            by_state[n].add_(by_state[n + 1])
+        else:
+            by_state[n].addcmul_(by_state[n + 1], wholes[n])
+        by_state[n].baddbmm_(back, own, alpha=-1)
+    return z, states
+
+
+def _masked(scores: Float[Tensor, "*b c c"], decay: Decay | None, diagonal: int) -> Float[Tensor, "*b c c"]:
+    """The scores from a diagonal on, as they have faded, in place."""
+    return scores.triu_(diagonal) if decay is None else scores.triu_(diagonal).mul_(decay.within)
+
+
+def _inverse(overlaps: Float[Tensor, "*b c c"]) -> Float[Tensor, "*b c c"]:
+    """The inverse of 1 + overlaps, which are 0 up to the diagonal."""
+    one = torch.eye(overlaps.shape[-1], dtype=overlaps.dtype, device=overlaps.device).expand_as(overlaps)
+    return torch.linalg.solve_triangular(overlaps, one, upper=True, left=False, unitriangular=True)
+
+
+def _add_product(total: Float[Tensor, "*b i j"], x: Float[Tensor, "*b i n"], y: Float[Tensor, "*b n j"], sign: int = 1) -> None:
+    """Add a product to a contiguous total."""
+    total.flatten(0, -3).baddbmm_(x.flatten(0, -3), y.flatten(0, -3), alpha=sign)

@@ -45,15 +45,17 @@ def powers(g: Float[Tensor, " h"], c: int) -> Float[Tensor, "h c+1"]:
     return (torch.where(n > 0, g[:, None], 0.0) * n).exp()
 
 
-def constant(power: Float[Tensor, "h c+1"], present: Float[Tensor, "1 1 m c 1"]) -> Decay:
-    """The decay of a gate per head with these powers, where ``present`` is 1 for a token and 0 for none."""
+def constant(power: Float[Tensor, "h c+1"]) -> Decay:
+    """The decay of a gate per head with these powers, in a chunk of c tokens."""
+    c = power.shape[1] - 1
+    shifted = torch.nn.functional.pad(power[:, :c], (max(c - 1, 0), 0)).unfold(-1, c, 1).flip(-2)
+    power = power[None, :, None, :, None]
+    return Decay(shifted[None, :, None], power[:, :, :, 1:], power[:, :, :, :c].flip(-2), power[:, :, :, c:])
+
+
+def shortened(decay: Decay, power: Float[Tensor, "h c+1"], present: Float[Tensor, "1 1 m c 1"]) -> Decay:
+    """The constant decay where ``present`` is 1 for a token and 0 for none, which come last."""
     c = present.shape[3]
     tokens = present.sum((0, 1, 3, 4)).long()
     left = (tokens[:, None] - 1 - torch.arange(c, device=power.device)).clamp(min=0)
-    shifted = torch.nn.functional.pad(power[:, :c], (max(c - 1, 0), 0)).unfold(-1, c, 1).flip(-2)
-    return Decay(
-        shifted[None, :, None],
-        power[None, :, None, 1 : c + 1, None],
-        power[:, left][None, ..., None],
-        power[:, tokens][None, ..., None, None],
-    )
+    return decay._replace(ended=power[:, left][None, ..., None], whole=power[:, tokens][None, ..., None, None])

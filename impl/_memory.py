@@ -26,6 +26,7 @@ from ._common import (
     check_positive,
     check_state,
     chunk_layout,
+    differentiated,
     each_segment,
     own,
     spread,
@@ -35,8 +36,8 @@ from ._spans import Form, Gradient, Spans
 NORM_EPS = 1e-6
 """The ε inside the root of the optional norm of queries and keys, as public kernels have it."""
 
-CACHED = 2**18
-"""The numbers of a tensor of which a CPU holds a few in its caches."""
+CACHED = 2**17
+"""The numbers of a tensor of which one core of a CPU holds a few in its caches."""
 
 Result = tuple[Float[Tensor, "b t hv v"], Float[Tensor, "n hv k v"] | None]
 Gates = Mapping[str, tuple[Tensor | None, str]]
@@ -102,13 +103,14 @@ class Call:
             return self._leave(*form(*inputs, self.state))
         return self._leave(*each_segment(form, inputs, self.state, self.cu_seqlens))
 
-    def by_chunk(self, form: Form, chunk_size: int, gradient: Gradient | None = None) -> Result:
+    def by_chunk(self, form: Form, chunk_size: int, gradient: Gradient | None = None, *, by_time: bool = False) -> Result:
         """Run ``form(*inputs, state, layout)`` on inputs (b h m c d), cut into chunks that no two sequences share."""
+        gradient = _of_normalized(gradient) if self.l2norm and gradient is not None else gradient
 
         def chunks(q: Tensor, k: Tensor, *rest: Any) -> tuple[Tensor, ...]:
             return form(*(normalized(q, k) if self.l2norm else (q, k)), *rest)
 
-        spans = Spans(chunks, gradient, chunk_size, self._span(chunk_size), self.scale)
+        spans = Spans(chunks, gradient, chunk_size, self._span(chunk_size), self.scale, by_time)
         if self.cu_seqlens is None:
             return self._leave(*spans(self.inputs, self.state))
         return self._leave(*spans.packed(self.inputs, self.state, chunk_layout(self.cu_seqlens, self.v.shape[1], chunk_size)))
@@ -119,7 +121,7 @@ class Call:
         if torch.compiler.is_compiling() or not q.is_cpu:
             return max(1, q.shape[1])
         token = q.shape[0] * q.shape[2] * max(chunk_size, k.shape[3], v.shape[3])
-        return chunk_size * max(1, CACHED // max(1, token * chunk_size))
+        return chunk_size * max(1, CACHED * torch.get_num_threads() // max(1, token * chunk_size))
 
     def counting(self) -> Call:
         """The same call with one more input: a 1 (1 t 1 1) for every token, which padding lacks."""
@@ -191,6 +193,20 @@ def default_scale(k: int) -> float:
 def normalized(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Divide every row by its norm."""
     return tuple(x * (x.square().sum(-1, keepdim=True) + NORM_EPS).rsqrt() for x in tensors)
+
+
+def _of_normalized(gradient: Gradient) -> Gradient:
+    """The gradient by queries and keys that are normalized first."""
+
+    def by_inputs(q: Tensor, k: Tensor, *rest: Any) -> list[Any] | None:
+        with torch.enable_grad():
+            units = normalized(q, k)
+        found = gradient(*(x.detach() for x in units), *rest)
+        if found is None or not any(x.requires_grad for x in units):
+            return found
+        return [*differentiated(units, (q, k), found[:2]), *found[2:]]
+
+    return by_inputs
 
 
 Update = Callable[..., Float[Tensor, "bh k v"]]

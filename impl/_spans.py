@@ -32,6 +32,8 @@ class Spans:
     chunk_size: int
     tokens: int
     scale: float
+    by_time: bool = False
+    """Whether the form wants the chunks of one time together in memory."""
 
     def __call__(self, inputs: Sequence[Float[Tensor, "b t h d"]], state: Float[Tensor, "b h k v"]) -> tuple[Tensor, Tensor]:
         """Return the output and the last state."""
@@ -61,7 +63,7 @@ class Spans:
         return whole, state
 
     def _chunks(self, inputs: Sequence[Tensor], state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, ...]:
-        o, *states = self.form(*(to_chunks(x, self.chunk_size, layout) for x in inputs), state, layout)
+        o, *states = self.form(*(to_chunks(x, self.chunk_size, layout, by_time=self.by_time) for x in inputs), state, layout)
         return o if self.scale == 1.0 else o.mul_(self.scale), *states  # here and not on a tensor of its own, for o is in a cache by now
 
     def backward(self, leaves: Sequence[Tensor], entered: Sequence[Tensor], by_o: Tensor, by_last: Tensor) -> list[Any]:
@@ -70,7 +72,7 @@ class Spans:
         pieces = [x.split(self.tokens, 1) for x in (by_o, *leaves)]
         places = [() if x is None else x.split(self.tokens, 1) for x in found]
         for n in reversed(range(len(entered))):
-            by_rows, *part = (to_chunks(x[n], self.chunk_size, None).detach() for x in pieces)
+            by_rows, *part = (to_chunks(x[n], self.chunk_size, None, by_time=self.by_time).detach() for x in pieces)
             for x, leaf in zip(part, leaves, strict=True):
                 x.requires_grad_(leaf.requires_grad)
             arguments = *part, entered[n], by_rows * self.scale, by_last

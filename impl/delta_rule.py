@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._common import ChunkLayout
-from ._correcting import chunks
+from ._additive import undecayed
+from ._correcting import chunks, gradient
 from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
 
 
@@ -58,7 +58,7 @@ def chunkwise(
     where, gates = "delta_rule.chunkwise", {"beta": (beta, "b t hv")}
     l2norm = use_qk_l2norm_in_kernel
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, l2norm=l2norm, chunk_size=chunk_size)
-    return entered.by_chunk(_chunks, chunk_size)
+    return entered.by_chunk(chunks(undecayed), chunk_size, gradient(undecayed), by_time=True)
 
 
 @documented(TOKEN)
@@ -83,7 +83,3 @@ STEPS = {"delta-rule": step}
 def update(s: Float[Tensor, "bh k v"], k: Float[Tensor, "bh 1 k"], v: Float[Tensor, "bh 1 v"], beta: Float[Tensor, "bh 1 1"]) -> Tensor:
     """Return S + β k (v - Sᵀk)ᵀ."""
     return torch.baddbmm(s, k.mT, beta * torch.baddbmm(v, k, s, alpha=-1))
-
-
-def _chunks(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
-    return chunks(q, k, v, beta, None, state, layout)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._common import ChunkLayout
-from ._correcting import chunks
+from ._correcting import chunks, gradient
+from ._decay import gated
 from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
 from .delta_rule import update
 
@@ -60,7 +60,7 @@ def chunkwise(
     where, gates = "gated_delta_rule.chunkwise", {"g": (g, "b t hv"), "beta": (beta, "b t hv")}
     l2norm = use_qk_l2norm_in_kernel
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, l2norm=l2norm, chunk_size=chunk_size)
-    return entered.by_chunk(_chunks, chunk_size)
+    return entered.by_chunk(chunks(gated), chunk_size, gradient(gated), by_time=True)
 
 
 @documented(TOKEN)
@@ -85,7 +85,3 @@ STEPS = {"gated-delta-rule": step}
 
 def _update(s: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> Tensor:
     return update(s * g.exp(), k, v, beta)
-
-
-def _chunks(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor, layout: ChunkLayout | None) -> tuple[Tensor, Tensor]:
-    return chunks(q, k, v, beta, g, state, layout)

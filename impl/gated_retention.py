@@ -60,7 +60,7 @@ def chunkwise(
     initial_state: Float[Tensor, "n hv k v"] | None = None,
     output_final_state: bool = False,
     cu_seqlens: Int[Tensor, " n+1"] | None = None,
-    chunk_size: int = 64,
+    chunk_size: int = 32,
 ) -> Result:
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
     where, gates = "gated_retention.chunkwise", {"g": (g, "b t hv")}

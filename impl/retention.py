@@ -11,7 +11,6 @@ None is log(1 - 2^{-5-i}) for head i. The other arguments are those of every mem
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -19,8 +18,8 @@ from torch import Tensor
 
 from ._additive import chunks, gradient, one_chunk
 from ._common import accumulator, check
-from ._decay import Decay, constant, powers
-from ._memory import SEQUENCE, TOKEN, Call, Result, call, documented, one_token, token_by_token
+from ._decay import Decay, constant, powers, shortened
+from ._memory import SEQUENCE, TOKEN, Result, call, documented, one_token, token_by_token
 from ._rotation import Positions, angles, turn
 from .gated_retention import update
 
@@ -61,7 +60,11 @@ def parallel(
     """All tokens at once: o = (q kᵀ ⊙ D) v with D_ij = γ^{i-j}, in O(t²). Packed sequences come one after the other."""
     where, gates = "retention.parallel", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True)
-    return entered.counting().by_sequence(one_chunk(chunks(_decay(entered, g_gamma, q.shape[1]))))
+
+    def form(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return one_chunk(chunks(_decay(g_gamma, q, q.shape[1])))(q, k, v, state)
+
+    return entered.by_sequence(form)
 
 
 @documented(SEQUENCE)
@@ -74,14 +77,16 @@ def chunkwise(
     output_final_state: bool = False,
     cu_seqlens: Int[Tensor, " n+1"] | None = None,
     g_gamma: Float[Tensor, " h"] | None = None,
-    chunk_size: int = 64,
+    chunk_size: int = 32,
 ) -> Result:
     """Parallel inside chunks of ``chunk_size`` (any integer >= 1), recurrent from chunk to chunk, in O(t · chunk_size)."""
     where, gates = "retention.chunkwise", {"g_gamma": (g_gamma, "h")}
     entered = call(where, q, k, v, scale, initial_state, output_final_state, cu_seqlens, gates, fold=True, chunk_size=chunk_size)
-    decay = _decay(entered, g_gamma, chunk_size)
+    whole = cu_seqlens is None and q.shape[1] % chunk_size == 0
+    decay = _decay(g_gamma, entered.inputs[0], chunk_size)
     fixed = g_gamma is None or not g_gamma.requires_grad
-    return entered.counting().by_chunk(chunks(decay), chunk_size, gradient(decay) if fixed else None)
+    entered = entered if whole else entered.counting()
+    return entered.by_chunk(chunks(decay), chunk_size, gradient(decay) if fixed else None)
 
 
 @documented(TOKEN)
@@ -138,7 +143,8 @@ def _log_gamma(g_gamma: Tensor | None, heads: int, device: torch.device, dtype: 
     return torch.log1p(-torch.exp2(-5.0 - torch.arange(heads, device=device, dtype=torch.float64))).to(dtype)
 
 
-def _decay(entered: Call, g_gamma: Tensor | None, c: int) -> Callable[[Tensor], Decay]:
-    """The decay of a chunk of c tokens, by which of them are there."""
-    q = entered.inputs[0]
-    return partial(constant, powers(_log_gamma(g_gamma, q.shape[2], q.device, q.dtype), c))
+def _decay(g_gamma: Tensor | None, q: Float[Tensor, "b t h k"], c: int) -> Callable[..., Decay]:
+    """The decay of a chunk of c tokens; by which of them are there, where not all are."""
+    power = powers(_log_gamma(g_gamma, q.shape[2], q.device, q.dtype), c)
+    decay = constant(power)
+    return lambda *present: shortened(decay, power, *present) if present else decay

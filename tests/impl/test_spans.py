@@ -5,25 +5,38 @@ from functools import partial
 import pytest
 import torch
 
-from isoform.impl import _memory, gated_retention, linear_attention, retention
+from isoform.impl import _memory, delta_rule, gated_delta_rule, gated_retention, linear_attention, retention
 from isoform.impl._spans import Spans
 
 T, H, K, V, C = 7, 2, 2, 3, 2
 U = torch.finfo(torch.float64).eps / 2
-FORMS = (linear_attention.chunkwise, partial(retention.chunkwise, g_gamma=torch.tensor([-0.3, -torch.inf])), gated_retention.chunkwise)
-every_form = pytest.mark.parametrize("form", FORMS, ids=["linear-attention", "retention", "gated-retention"])
+FORMS = {
+    "linear-attention": linear_attention.chunkwise,
+    "retention": partial(retention.chunkwise, g_gamma=torch.tensor([-0.3, -torch.inf])),
+    "gated-retention": gated_retention.chunkwise,
+    "delta-rule": delta_rule.chunkwise,
+    "delta-rule of normalized keys": partial(delta_rule.chunkwise, use_qk_l2norm_in_kernel=True),
+    "gated-delta-rule": gated_delta_rule.chunkwise,
+}
+GATES = {gated_retention.chunkwise: "g", delta_rule.chunkwise: "b", gated_delta_rule.chunkwise: "gb"}
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 
 
 @pytest.fixture(autouse=True)
 def short_spans(monkeypatch):
     """Two chunks of two tokens each, the last one ragged."""
     monkeypatch.setattr(_memory, "CACHED", 2 * C * H * V)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+
+
+def kinds(form):
+    return GATES.get(getattr(form, "func", form), "")
 
 
 def arguments(form, smooth):
     inputs = [smooth(1, T, H, K), smooth(1, T, H, K), smooth(1, T, H, V)]
-    gates = [-smooth(1, T, H).detach().abs().requires_grad_()] if form is gated_retention.chunkwise else []
-    return [*inputs, *(g.detach().requires_grad_() for g in gates), smooth(1, H, K, V)]
+    gates = [{"g": -1, "b": 1}[kind] * smooth(1, T, H).detach().abs() for kind in kinds(form)]
+    return [*inputs, *(g.requires_grad_() for g in gates), smooth(1, H, K, V)]
 
 
 def call(form, *inputs):
@@ -64,6 +77,15 @@ def test_a_form_has_a_gradient_of_its_own_that_keeps_only_states(form, smooth):
 
 
 @every_form
+def test_the_gradient_of_its_own_is_that_of_the_recorded_form(form, smooth, monkeypatch):
+    inputs = arguments(form, smooth)
+    want = recorded(form, inputs, monkeypatch)
+    monkeypatch.setattr(Spans, "_differentiated", lambda *given: pytest.fail("finite inputs need no other gradient"))
+    for x, y in zip(by_loss(form, inputs), want, strict=True):
+        torch.testing.assert_close(x, y, rtol=1e-12, atol=1e-12)
+
+
+@every_form
 @pytest.mark.parametrize(("place", "value"), [(0, torch.nan), (1, torch.inf), (2, -torch.inf), (1, 1e200), (2, 1e200)])
 def test_what_is_not_finite_has_the_gradients_of_the_recorded_form(form, place, value, smooth, monkeypatch):
     """A value that is not finite, or finite ones whose product overflows where it is masked."""
@@ -76,7 +98,8 @@ def test_what_is_not_finite_has_the_gradients_of_the_recorded_form(form, place, 
         assert torch.equal(x.isfinite(), y.isfinite())
         size = y[y.isfinite()].abs().max() if y.isfinite().any() else 0.0
         assert ((x - y)[y.isfinite()].abs() <= 2 * T * (K + V) * U * size).all()
-    assert all(x.isfinite().all() for x in want) == (abs(value) == 1e200)
+    corrected = "b" in kinds(form)  # which multiplies keys by keys, and not behind a mask alone
+    assert all(x.isfinite().all() for x in want) == (abs(value) == 1e200) or corrected
 
 
 @every_form
