@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float, Inexact
 from torch import Tensor
 
+from ._common import _seen_finite
+
 
 def times(a: Tensor, x: Inexact[Tensor, "*d n ..."], dense: bool) -> Inexact[Tensor, "*d n ..."]:
     """The transition times the axis of states of x, which comes after the leading ones."""
@@ -71,13 +73,25 @@ def causal_convolution(u: Inexact[Tensor, "*b l"], kernel: Inexact[Tensor, "*b l
     return torch.fft.irfft(torch.fft.rfft(u, points) * torch.fft.rfft(kernel, points), points)[..., :length]
 
 
-def stained(u: Inexact[Tensor, "*b l"]) -> tuple[Inexact[Tensor, "*b l"], Inexact[Tensor, "*b l"]]:
+def stained(u: Inexact[Tensor, "*b l"]) -> tuple[Inexact[Tensor, "*b l"], Inexact[Tensor, "*b l"] | None]:
     """The inputs with 0 for what is not finite, and a stain: 0, and NaN from the first that is not finite on.
 
-    A Fourier transform mixes all times; its result plus the stain is not finite exactly where the recurrence's is.
+    A Fourier transform mixes all times; its result plus the stain is not finite exactly where the recurrence's is. None is no stain.
     """
+    if _seen_finite(u):
+        return u, None
     bad = ~u.isfinite()
     return u.masked_fill(bad, 0), torch.zeros_like(u).masked_fill(bad, torch.nan).cumsum(-1)
+
+
+def plus_stain(x: Inexact[Tensor, "*b l"], stain: Inexact[Tensor, "*#b l"] | None) -> Inexact[Tensor, "*b l"]:
+    """The result of a product of all times, with the stain of its inputs."""
+    return x if stain is None else x + stain
+
+
+def last_stain(x: Inexact[Tensor, "*b n"], stain: Inexact[Tensor, "*b l"] | None) -> Inexact[Tensor, "*b n"]:
+    """A state after all inputs, with their stain."""
+    return x if stain is None else x + stain[..., -1:]
 
 
 def real_product(x: Inexact[Tensor, "*d n i"], y: Inexact[Tensor, "*d n j"]) -> Float[Tensor, "*d i j"]:

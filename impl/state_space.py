@@ -18,7 +18,7 @@ from jaxtyping import Inexact
 from torch import Tensor
 
 from ._common import COMPLEX, REAL, accumulator, check, own
-from ._kernels import causal_convolution, factors, final_state, stained, times
+from ._kernels import causal_convolution, factors, final_state, last_stain, plus_stain, stained, times
 from ._scan import matrix_scan, scan
 
 
@@ -82,10 +82,10 @@ def convolution(
     starts = torch.cat([Bbar.unsqueeze(-1), times(Abar, x.mT, dense)], 1)
     rows, columns, jump = factors(Abar, C, starts, length, dense)
     response = torch.einsum("ni,njc->cij", rows, columns).flatten(1)[:, :length]
-    y = causal_convolution(clean, response[0]) + response[1:] + D * clean + stain
+    y = plus_stain(causal_convolution(clean, response[0]) + response[1:] + D * clean, stain)
     if not output_final_state:
         return _leave(y, x, u, False)
-    return _leave(y, final_state(clean, columns, jump, dense) + stain[:, -1:], u, True)
+    return _leave(y, last_stain(final_state(clean, columns, jump, dense), stain), u, True)
 
 
 def associative_scan(

@@ -1,0 +1,337 @@
+"""Structured state spaces under test: the rule of a discretisation, and the recurrence with what comes out of it.
+
+The truth is two declarations one after the other: that of the rule in balls of 512 bits, for A = Λ - P P*, and that of the
+recurrence, of which the real part is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from isoform.derivations.discretization import DECLARATIONS
+from isoform.derivations.state_space import DECLARATION
+
+from . import oracle, scipy_truth, strategies
+from .bounds import SECOND_ORDER, Bounds, beside_truth, carried, gamma, stored
+from .holding import RULES
+from .operator import Input, Instance, Operator, Reduction, Reference
+from .state_space import bound as recurrence_bound
+from .strategies import LARGE, SMALL, Case, normal
+from .tensors import Precision, precision, rounded
+
+Array = np.ndarray[Any, Any]
+BY_RULE = {d.operator: d for d in DECLARATIONS}
+COMPLEX = 4
+"""What a complex operation rounds, in units of a real one."""
+PARAMETERS = (
+    Input("B", "d n"),
+    Input("C", "d n"),
+    Input("D", "d"),
+    Input("delta", "d", ">= 0"),
+)
+INPUTS = {
+    "s4": (Input("u", "b d t"), Input("Lambda", "d n", "real part < 0"), Input("P", "d n"), *PARAMETERS),
+    "s4d": (Input("u", "b d t"), Input("Lambda", "d n", "real part < 0"), *PARAMETERS),
+}
+POLES = ("stiff", "near-axis", "pairs")
+STEPS = ("step-one", "step-two")
+
+
+def draw(case: Case) -> Instance:
+    """Poles in the left half plane, parameters of size 1, steps from 0.02 to 0.5 or as the case says, inputs of the case's scale."""
+    b, d, t, n = (case.size(a) for a in ("b", "d", "t", "n"))
+    rng = case.rng(1)
+    inputs = {
+        "u": normal(case, 0, b, d, t),
+        "Lambda": rounded(poles(case, rng, d, n), case.dtype),
+        "P": _parameter(case, 2, d, n) * (not case.has("no-low-rank")),
+        "B": _parameter(case, 3, d, n),
+        "C": _parameter(case, 4, d, n),
+        "delta": rounded(_steps(case, rng, d), case.dtype),
+    }
+    if case.operator == "s4d":
+        del inputs["P"]
+    if not case.has("no-feedthrough"):
+        inputs["D"] = normal(case, 5, d, scaled=False)
+    state = None
+    if case.has("start"):
+        state = normal(case, 6, b, d, n) + (0 if case.has("real") else 1j * normal(case, 7, b, d, n))
+    return Instance(inputs, state, {"rule": "bilinear"} if case.operator == "s4d" and case.has("bilinear") else {}, case.dtype)
+
+
+def poles(case: Case, rng: np.random.Generator, d: int, n: int) -> Array:
+    """Λ (d, n)."""
+    real = -rng.uniform(0.2, 1.5, (d, n))
+    if case.has("stiff") or case.has("edge"):
+        real = np.where(np.arange(n) % 2, -0.01, -(1e4 if case.has("edge") else 30.0)) * np.ones((d, n))
+    if case.has("near-axis"):
+        real = np.full((d, n), -(2.0**-6))
+    if case.has("real"):
+        return real
+    turn = rng.uniform(0.5, 6.0, (d, n))
+    if case.has("pairs"):
+        half = np.arange(n) // 2
+        return real[:, half] + 1j * np.where(np.arange(n) % 2, -1, 1) * turn[:, half]
+    return real + 1j * turn
+
+
+def _parameter(case: Case, purpose: int, *shape: int) -> Array:
+    found = normal(case, purpose, *shape, scaled=False)
+    return found if case.has("real") else found + 1j * normal(case, purpose + 10, *shape, scaled=False)
+
+
+def _steps(case: Case, rng: np.random.Generator, d: int) -> Array:
+    chosen = next((s for f, s in (("step-one", 1.0), ("step-two", 2.0)) if case.has(f)), None)
+    if case.has("step-tiny"):
+        return np.array([1e-8, 0.1] * d)[:d]
+    return rng.uniform(0.02, 0.5, d) if chosen is None else np.full(d, chosen)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One channel: Λ, P, B, C (n), D and Δ, the rule's true Ā (n, n) and B̄ (n)."""
+
+    Lambda: Array
+    P: Array
+    B: Array
+    C: Array
+    D: float
+    delta: float
+    Abar: Array
+    Bbar: Array
+
+    @property
+    def ops(self) -> int:
+        """The units of one rounding."""
+        return COMPLEX if np.iscomplexobj(self.Lambda) else 1
+
+
+def channel(x: Instance, d: int) -> Channel:
+    """Channel d, discretised by the declaration of its rule."""
+    one = {n: x.inputs[n][d] for n in ("Lambda", "B", "C", "delta")}
+    low = x.inputs["P"][d] if "P" in x.inputs else np.zeros_like(one["Lambda"])
+    delta = float(one["delta"])
+    rule = BY_RULE["bilinear" if "P" in x.inputs else x.options.get("rule", "zoh")]
+    if "P" in x.inputs:
+        both = oracle.pair(rule, np.diag(one["Lambda"]) - np.outer(low, low.conj()), one["B"], delta)
+        a, b = both[:, :-1], both[:, -1]
+    else:
+        each = np.array([oracle.pair(rule, one["Lambda"][i : i + 1, None], one["B"][i : i + 1], delta)[0] for i in range(len(low))])
+        a, b = np.diag(each[:, 0]), each[:, 1]
+    feed = float(x.inputs["D"][d]) if "D" in x.inputs else 0.0
+    return Channel(one["Lambda"], low, one["B"], one["C"], feed, delta, a, b)
+
+
+def refer(x: Instance) -> Reference:
+    """The truth, outputs (b, t, d) and states (b, t + 1, d, n), and its bound."""
+    b, d, t = x.inputs["u"].shape
+    n = x.inputs["C"].shape[1]
+    p = precision(x.dtype)
+    kind = complex if any(np.iscomplexobj(a) for a in (*x.inputs.values(), x.state)) else float
+    out, sharp, terms = np.zeros((3, b, t, d))
+    states, wide = np.zeros((b, t + 1, d, n), kind), np.zeros((b, t + 1, d, n))
+    for i in range(d):
+        of = channel(x, i)
+        for row in range(b):
+            given = {"u": x.inputs["u"][row, i][:, None], "Abar": of.Abar, "Bbar": of.Bbar[:, None], "C": of.C[None]}
+            given["D"] = np.full((1, 1), of.D)
+            start = np.zeros(n) if x.state is None else x.state[row, i]
+            y, states[row, :, i] = oracle.system(DECLARATION, given, start)
+            out[row, :, i] = y.real
+            found = beside_truth(partial(bound, of, given, states[row, :, i], "P" in x.inputs, x.options.get("rule", "zoh")), p)
+            sharp[row, :, i], terms[row, :, i], wide[row, :, i] = found.output, found.terms, found.states
+    return Reference(out, stored(sharp, out, terms, p), sharp, states, wide)
+
+
+def bound(of: Channel, given: Any, states: Array, low_rank: bool, rule: str, p: Precision) -> Bounds:
+    """The bounds of a recurrence with these Ā and B̄, more for how wrong they are, and for the kernel by Cauchy sums."""
+    size, steps = np.abs(given["u"][:, 0]), len(given["u"])
+    found = recurrence_bound(given, states, p)
+    unit = replace(p, unit=p.unit * of.ops)
+    matrix, drive = (step_error if low_rank else partial(pole_errors, rule))(of, unit)
+    local = np.abs(states[:-1]) @ matrix.T + size[:, None] * drive
+    local = np.concatenate([np.zeros_like(local[:1]) if steps else np.zeros((1, len(drive))), local])
+    more = carried(np.tile(of.C[None], (steps, 1)), states[:, :, None], local[:, :, None], 0.0, lambda w, t: w @ of.Abar, p)
+    output, wide = found.output + more.output[:, 0], found.states + more.states[:, :, 0]
+    if low_rank and steps:
+        kernel, free = kernel_errors(of, matrix, states, unit)
+        output = output + kernel * np.cumsum(size) + free
+    return Bounds(output, wide, found.terms)
+
+
+def pole_errors(rule: str, of: Channel, p: Precision) -> tuple[Array, Array]:
+    """How wrong the entries of a diagonal Ā and of B̄ may be."""
+    n = len(of.B)
+    found = np.zeros((n, 2))
+    for i in range(n):
+        truth = np.array([[of.Abar[i, i], of.Bbar[i]]])
+        found[i] = RULES[rule].pole(of.delta * of.Lambda[i : i + 1, None], of.delta * of.B[i : i + 1], truth, p)[0]
+    return np.diag(found[:, 0]), found[:, 1]
+
+
+def step_error(of: Channel, p: Precision) -> tuple[Array, Array]:
+    """How wrong a step in O(n) may be: a matrix times |x| and a vector times |u|.
+
+    What is inverted is r = (I + hA) x + 2h B u, h = Δ/2, of which each entry is off by γ of the sum R of its terms. With e = 1/(1 - hΛ),
+    the inverse is e r - e P g (P* e · r), where g = h / (1 + h P* e P). In the left half plane |1 - hλ| >= 1, |hλ|, so that e is right to
+    γ; the real part of P* e P is positive, so that |1 + …| >= 1, and it is off by γ of 1 + h Σ |P|²|e|.
+    """
+    n, h = len(of.B), of.delta / 2
+    inverse = np.linalg.inv(np.eye(n) - h * (np.diag(of.Lambda) - np.outer(of.P, of.P.conj())))
+    e, low = 1 / np.abs(1 - h * of.Lambda), np.abs(of.P)
+    inner = 1 + h * (of.P.conj() * of.P / (1 - h * of.Lambda)).sum()
+    weight = h / np.abs(inner) * (1 + (1 + h * (low**2 * e).sum()) / np.abs(inner))
+    spread = np.diag(e) + weight * np.outer(e * low, e * low)
+    through = gamma(2 * n + 10, p.unit) * np.abs(inverse) + gamma(2 * n + 40, p.unit) * spread
+    reach = np.eye(n) + h * np.diag(np.abs(of.Lambda)) + h * np.outer(low, low)
+    return through @ reach + p.tiny, through @ (2 * h * np.abs(of.B)) + p.tiny
+
+
+def kernel_errors(of: Channel, matrix: Array, states: Array, p: Precision) -> tuple[float, float]:
+    """How wrong any value of a kernel by Cauchy sums may be, for the input and for the states, in a call of any length."""
+    n, h = len(of.B), of.delta / 2
+    a = np.diag(of.Lambda) - np.outer(of.P, of.P.conj())
+    before = states[:-1].T
+    columns = np.column_stack([h * of.B, (before + h * a @ before) / 2])
+    reach = np.eye(n) + h * np.diag(np.abs(of.Lambda)) + h * np.outer(np.abs(of.P), np.abs(of.P))
+    sizes = np.column_stack([h * np.abs(of.B), reach @ np.abs(before) / 2])
+    rows, powers = row_errors(of, matrix, len(states) - 1, p)
+    every = np.array([_sums_error(of, columns, sizes, powers[length], rows[length], length, p) for length in range(1, len(states))])
+    worst = every.max(0) * SECOND_ORDER
+    return float(worst[0]), float(worst[1:].max())
+
+
+def row_errors(of: Channel, matrix: Array, count: int, p: Precision) -> tuple[Array, list[Array]]:
+    """How wrong C - C Ā^l may be in the 2-norm, l <= count, and its true value.
+
+    A power is a product of powers, any, of which each rounds γ_{n+2} of the product of Frobenius norms; Ā itself is off by ``matrix``.
+    """
+    n = len(of.B)
+    powers = [np.eye(n, dtype=of.Abar.dtype)]
+    for _ in range(count):
+        powers.append(powers[-1] @ of.Abar)
+    norm = np.array([np.linalg.norm(a, 2) for a in powers])
+    size = np.array([np.linalg.norm(a) for a in powers])
+    off = np.zeros(count + 1)
+    off[1:2] = np.linalg.norm(matrix)
+    for l in range(2, count + 1):
+        i = np.arange(1, l)
+        off[l] = (norm[i] * off[l - i] + off[i] * norm[l - i] + gamma(n + 2, p.unit) * size[i] * size[l - i]).max()
+    length = np.linalg.norm(of.C)
+    rows = [of.C - of.C @ a for a in powers]
+    return length * off + gamma(n + 3, p.unit) * length * (1 + norm), rows
+
+
+def _sums_error(of: Channel, columns: Array, sizes: Array, row: Array, row_error: float, length: int, p: Precision) -> Array:
+    """As `kernel_errors`, for one length and every column of starts.
+
+    At a node θ a denominator is i s - c hλ with s = sin ½θ, c = cos ½θ: s is right to γ, c to γ|s| beside that. Woodbury's identity has
+    four sums of n products by such inverses, and 1 + c h P* (…) P, whose real part is at least 1. Then the mean over the nodes counts.
+    """
+    n, h = len(of.B), of.delta / 2
+    half = np.pi * np.fft.fftfreq(length)
+    s, c = np.sin(half)[:, None], np.cos(half)[:, None]
+    q = 1j * s - c * h * of.Lambda
+    terms = np.abs(s) + (np.abs(c) + np.abs(s)) * h * np.abs(of.Lambda)
+    wrong = (gamma(8, p.unit) * terms / np.abs(q) + gamma(n + 10, p.unit)) / np.abs(q)
+    pull, push, low = np.stack([row, of.P.conj()]), np.column_stack([columns, of.P]), c[:, 0] * h
+    value = np.einsum("rn,kn,nc->krc", pull, 1 / q, push)
+    wide = np.column_stack([sizes, np.abs(of.P)])
+    off = np.einsum("rn,kn,nc->krc", np.abs(pull), wrong, wide)
+    inner = 1 + low * value[:, 1, -1]
+    ratio = np.abs(low / inner)
+    inner_off = (np.abs(low) * off[:, 1, -1] + gamma(6, p.unit) * (1 + np.abs(low * value[:, 1, -1]))) / np.abs(inner)
+    low_off = gamma(8, p.unit) * (np.abs(c) + np.abs(s))[:, 0] * h / np.abs(inner) ** 2
+    cross, last = np.abs(value[:, 0, -1]), np.abs(value[:, 1, :-1])
+    product = cross[:, None] * last
+    woodbury = off[:, 0, -1][:, None] * last + cross[:, None] * off[:, 1, :-1] + (inner_off + gamma(10, p.unit))[:, None] * product
+    error = off[:, 0, :-1] + ratio[:, None] * woodbury + low_off[:, None] * product
+    resolvent = np.linalg.solve(np.eye(n) * q[:, None, :] + low[:, None, None] * np.outer(of.P, of.P.conj()), columns[None])
+    error = error + row_error * np.linalg.norm(resolvent, axis=1)
+    whole = np.einsum("n,knc->kc", row, resolvent)
+    levels = np.log2(4 * length + 4)
+    spread = gamma(21 * levels, p.unit) * np.linalg.norm(whole, axis=0) / np.sqrt(length)
+    return error.mean(0) + spread
+
+
+@dataclass(frozen=True, eq=False)
+class Channelwise(Operator):
+    """An operator whose outputs come as (b, d, t): they are compared with time first."""
+
+    def run(self, function: Callable[..., Any], x: Instance, layout: str = "contiguous", **more: Any) -> tuple[Array, Any]:
+        """(b, t, d), and the state."""
+        out, state = super().run(function, x, layout, **more)
+        return (np.moveaxis(out, 2, 1) if np.ndim(out) == 3 else out), state
+
+
+def independent(x: Instance) -> Array:
+    """Outputs (b, t, d) by SciPy's rules and simulation."""
+    b, d, t = x.inputs["u"].shape
+    out = np.zeros((b, t, d))
+    for i in range(d):
+        low = x.inputs["P"][i] if "P" in x.inputs else np.zeros(1)
+        a = np.diag(x.inputs["Lambda"][i]) - np.outer(low, low.conj())
+        held = "P" not in x.inputs and x.options.get("rule", "zoh") == "zoh"
+        rule = scipy_truth.hold if held else partial(scipy_truth.gbt, alpha=0.5)
+        abar, bbar = rule(a, x.inputs["B"][i], float(x.inputs["delta"][i]))
+        parameters = {"u": x.inputs["u"][:, i], "Abar": abar, "Bbar": bbar, "C": x.inputs["C"][i]}
+        if "D" in x.inputs:
+            parameters["D"] = x.inputs["D"][i]
+        one = Instance(parameters, None if x.state is None else x.state[:, i], {}, x.dtype)
+        out[:, :, i] = scipy_truth.simulate(one).real
+    return out
+
+
+def without_low_rank(x: Instance) -> Instance:
+    """The diagonal system of a case with P = 0."""
+    return Instance({n: a for n, a in x.inputs.items() if n != "P"}, x.state, {"rule": "bilinear"}, x.dtype)
+
+
+SHAPE = strategies.sizes(b=st.integers(1, 2), d=st.integers(1, 2), t=strategies.lengths, n=st.integers(1, 4))
+
+
+def corners(name: str) -> Iterator[Case]:
+    """Cases that every run has."""
+    for seed, (t, n, scale, dtype, flags) in enumerate(
+        (
+            (11, 3, SMALL, "float32", ("start",)),
+            (8, 4, LARGE, "float32", ("start", "pairs")),
+            (9, 4, LARGE, "float64", ("start", "stiff", "step-two")),
+            (13, 2, SMALL, "float32", ("real", "start", "bilinear")),
+            (12, 4, LARGE, "float32", ("near-axis", "step-one", "no-feedthrough")),
+            (33, 3, SMALL, "float32", ("start",)),
+            (9, 3, LARGE, "bfloat16", ("start", "real")),
+            (16, 3, LARGE, "float32", ("pairs", "bilinear")),
+        )
+    ):
+        yield Case(name, (("b", 1 + seed % 2), ("d", 2), ("t", t), ("n", n)), seed, dtype, scale, flags)
+
+
+def operator(name: str, flags: tuple[str, ...], reductions: tuple[Reduction, ...] = ()) -> Operator:
+    """S4 or S4D."""
+    structure = strategies.flags(("start",), POLES, ("real",), STEPS, ("no-feedthrough",), flags)
+    return Channelwise(
+        name=name,
+        declaration=DECLARATION,
+        inputs=INPUTS[name],
+        state_axes="b d n",
+        capabilities=frozenset({"sequence", "causal", "state", "edges", "batch", "quarantine"}),
+        cases=strategies.cases(name, SHAPE, structure),
+        corners=lambda: tuple(corners(name)),
+        draw=draw,
+        refer=refer,
+        independent=independent,
+        reductions=reductions,
+    )
+
+
+OPERATORS = (
+    operator("s4", (), (Reduction("no low rank", ("no-low-rank",), "s4d", without_low_rank),)),
+    operator("s4d", ("bilinear", "step-tiny")),
+)
