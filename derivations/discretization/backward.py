@@ -7,7 +7,7 @@ from sympy import Integer
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Formula, Iff, NonZero, Statement
 from ..kernel.scripts import Both, Direct, Each, Exists, Given, Using
-from ..kernel.terms import Block, Exp, Num, Term, named, scalar
+from ..kernel.terms import Block, Exp, Inverse, Num, Term, named, scalar
 from .operators import BACKWARD_OPERATOR, LSSL, N, m
 
 z = scalar("z")
@@ -22,7 +22,7 @@ def rule(step: Term) -> Term:
 
 def sigmoid(at: Term) -> Term:
     """1 / (1 + e^{-z})."""
-    return named("sigma", 1 / (1 + Exp(-at)), at)
+    return named("sigma", Inverse(Num(1) + Exp(-at)), at)
 
 
 def gated(gate: Term, step: Term) -> Formula:
@@ -31,7 +31,7 @@ def gated(gate: Term, step: Term) -> Formula:
     return And(
         NonZero(1 + Exp(z)),
         NonZero(1 + Exp(-z)),
-        Equation(rule(step), Block((1 - gate, gate))),
+        Equation(rule(step), Block((Num(1) - gate, gate))),
         Iff(implicit, Equation(after, (1 - gate) * before + gate * drive)),
     )
 
@@ -56,7 +56,7 @@ GATE = Claim(
     ),
     operator=BACKWARD_OPERATOR,
     near_misses=(
-        variant(gate, "the gate the other way round", gated(1 - sigmoid(z), Exp(z))),
+        variant(gate, "the gate the other way round", gated(Num(1) - sigmoid(z), Exp(z))),
         variant(gate, "a step of z", gated(sigmoid(z), z)),
         variant(gate, "a step of σ(z)", gated(sigmoid(z), sigmoid(z))),
     ),

@@ -77,7 +77,7 @@ def reached(at: Index) -> Term:
 
 
 missing = Sum(reached(j) * (u[j] - v[j]), j, 1, T)
-met = Assumption("both lead to one state", Equation(run(z0)[T], x[T]), solve={z0: x0 + Inverse(Abar) ** T * missing})
+met = Assumption("both histories lead to one state", Equation(run(z0)[T], x[T]), solve={z0: x0 + Inverse(Abar) ** T * missing})
 
 
 def same_future(last: Index = T, first: Index = 1) -> Formula:
@@ -127,7 +127,17 @@ readable = Assumption(
 SAME_SUM: dict[Any, Any] = {"N": 1, "m": 1, "T": 2, Abar: 1, Bbar: 1, x0: 0}
 SAME_SUM |= {("u", (1,)): 0, ("u", (2,)): 0, ("v", (1,)): 1, ("v", (2,)): -1}
 
-bounded = Statement(ForAll(Equation(v[i], u[i]), i, 1, T), le(0, T), (same_state, readable))
+
+def one_history(last: Index = T) -> Formula:
+    """The same states and outputs from T on, and the same inputs before."""
+    z = run(x0)
+    outputs = Equation(C * z[k + 1] + D * other(k + 1), y.subs({k: k + 1}))
+    return And(Equation(z[k], x[k]), outputs, ForAll(Equation(v[i], u[i]), i, 1, last))
+
+
+bounded = Statement(one_history(), le(0, T) & le(T, k), (same_state, readable))
+same_start = {"z0": ((), x0)}
+states_after, outputs_after = (Lemma("state-space/sufficient-state", part=n, at={k: k, T: T}, families=same_start) for n in (0, 1))
 from_u = Lemma("state-space/unrolled", part=0, at={k: T})
 from_v = replace(from_u, families={"u": ((k,), other(k))})
 
@@ -137,9 +147,11 @@ def read_back(of: Term) -> Term:
     return Sum(G[i] * reached(j) * of, j, 1, T)
 
 
+both_unrolled = (Using(Given(same_state.name), left=G[i]), Using(from_u, left=G[i]), Using(from_v, left=-G[i]))
+
 BOUNDED = Claim(
     id="state-space/bounded-state",
-    title="two histories that lead to one state are the same if every history can be read back from it, but need not be otherwise",
+    title="two histories that lead to one state have one future; they are the same if every history can be read back from the state",
     statement=bounded,
     as_written=replace(bounded, assumptions=(same_state,)),
     as_written_at=SAME_SUM,
@@ -152,25 +164,27 @@ BOUNDED = Claim(
         ),
         Source(KALMAN, "section 5, observability", "there states from outputs, here inputs from a state"),
     ),
-    proof=ForEach(
-        Chain(
-            (
-                Link(read_back(v[j]), (Given(readable.name),), "read back"),
-                Link(
-                    read_back(u[j]),
-                    (Using(Given(same_state.name), left=G[i]), Using(from_u, left=G[i]), Using(from_v, left=-G[i])),
-                    "both states, unrolled, are the same",
-                ),
+    proof=Each(
+        (
+            Direct((Using(states_after),), "one state, one future"),
+            Direct((Using(outputs_after),), "one state, one future"),
+            ForEach(
+                Chain(
+                    (
+                        Link(read_back(v[j]), (Given(readable.name),), "read back"),
+                        Link(read_back(u[j]), both_unrolled, "both states, unrolled, are the same"),
+                    ),
+                    (Given(readable.name),),
+                    "read back",
+                )
             ),
-            (Given(readable.name),),
-            "read back",
         )
     ),
     operator=DECLARATION,
     near_misses=(
         variant(bounded, "two states", drop=same_state.name),
         variant(bounded, "more inputs than the state has room for", drop=readable.name, at=SAME_SUM),
-        variant(bounded, "an input after T", ForAll(Equation(v[i], u[i]), i, 1, T + 1), at={T: 0, m: 1, ("u", (1,)): 0, ("v", (1,)): 1}),
+        variant(bounded, "an input after T", one_history(T + 1), at={T: 0, m: 1, ("u", (1,)): 0, ("v", (1,)): 1}),
     ),
 )
 

@@ -12,7 +12,7 @@ from .convolution import tap
 from .operator import DECLARATION, GU, Abar, Bbar, C, D, N, j, k, l, m, p, u, x, x0, y
 
 GUPTA = "Gu, Gupta, Goel, Ré, On the Parameterization and Initialization of Diagonal State Space Models, arXiv 2206.11893"
-HALF = Num(Fraction(1, 2))
+ONE, TWO, HALF = Num(1), Num(2), Num(Fraction(1, 2))
 ORVIETO = "Orvieto et al., Resurrecting Recurrent Neural Networks for Long Sequences, arXiv 2303.06349"
 
 # Other coordinates --------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def real_part(of: Term) -> Term:
 
 
 conjugates = Conj(R), Conj(E)
-answer = 2 * real_part(E * half[k]) + D * u[k]
+answer = TWO * real_part(E * half[k]) + D * u[k]
 pairs = Statement(paired(answer, *conjugates), le(0, k))
 lower_half = Using(Unfold(half[k + 1]), left=Block((none,), (-Eye(N),)), conjugate=True)
 conjugated = Using(Part(1), left=Block((E, Conj(E))), conjugate=True)
@@ -127,7 +127,7 @@ PAIRS = Claim(
     ),
     near_misses=(
         variant(pairs, "the real part once", paired(real_part(E * half[k]) + D * u[k], *conjugates)),
-        variant(pairs, "D twice", paired(2 * real_part(E * half[k] + D * u[k]), *conjugates)),
+        variant(pairs, "D twice", paired(TWO * real_part(E * half[k] + D * u[k]), *conjugates)),
         variant(pairs, "the modes twice, without conjugation", paired(answer, R, Conj(E))),
         variant(pairs, "both halves read alike", paired(answer, Conj(R), E)),
     ),
@@ -139,7 +139,7 @@ PAIRS = Claim(
 eigenvalue = scalar("lambda", "complex")
 v, v0 = scalar("v"), scalar("v0")
 modulus2 = Conj(eigenvalue) * eigenvalue
-gain = named("gamma", Sqrt(1 - modulus2))
+gain = named("gamma", Sqrt(ONE - modulus2))
 inside = Assumption("|λ| < 1", Less(modulus2, 1))
 
 
@@ -173,7 +173,7 @@ STATIONARY = Claim(
     ),
     near_misses=(
         variant(stationary, "|λ| = 1: any variance stays", drop=inside.name, at={eigenvalue: 1}),
-        variant(stationary, "γ = 1 - |λ|²", steady(1 - modulus2, modulus2)),
+        variant(stationary, "γ = 1 - |λ|²", steady(ONE - modulus2, modulus2)),
         variant(stationary, "λ² in the place of |λ|²", steady(gain, eigenvalue**2)),
     ),
 )

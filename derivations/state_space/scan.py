@@ -19,6 +19,7 @@ from ..kernel.terms import (
     Index,
     Num,
     Prod,
+    Recurrence,
     Sum,
     Term,
     Zero,
