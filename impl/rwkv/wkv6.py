@@ -117,19 +117,24 @@ class _Call(NamedTuple):
         own = spread((self.q * self.u * self.k).sum(-1, keepdim=True), self.groups, 2) * self.v
         asked = torch.cat([self.q[:, 1:], torch.zeros_like(self.q[:, :1])], 1)
         read, last = form(asked, self.k, self.v, self.w, None, 1.0, self.state, output_final_state, self.cu_seqlens, **more)
-        return (self._started(read) + own).to(self.dtype), last
+        return self._started(read, own).to(self.dtype), last
 
-    def _started(self, read: Float[Tensor, "b t hv v"]) -> Float[Tensor, "b t hv v"]:
-        """Every row one token later; the first of a sequence reads the state that it starts with."""
+    def _started(self, read: Float[Tensor, "b t hv v"], own: Float[Tensor, "b t hv v"]) -> Float[Tensor, "b t hv v"]:
+        """Every row one token later, beside its own; the first of a sequence reads the state that it starts with."""
         if read.shape[1] == 0:
-            return read
+            return own
         if self.cu_seqlens is None:
             first = torch.zeros_like(read[:, :1]) if self.state is None else self._read(self.q[:, :1], self.state.unsqueeze(1))
-            return torch.cat([first, read[:, :-1]], 1)
-        begins, owner, inside = _beginnings(self.cu_seqlens, read.shape[1])
+            return torch.cat([first, read[:, :-1]], 1) + own
+        begins, owner, inside = (x[:, None, None] if x.dtype == torch.bool else x for x in _beginnings(self.cu_seqlens, read.shape[1]))
         later = torch.cat([torch.zeros_like(read[:, :1]), read[:, :-1]], 1)
-        first = torch.zeros_like(read) if self.state is None else self._read(self.q, self.state[owner].unsqueeze(0))
-        return torch.where(inside[:, None, None], torch.where(begins[:, None, None], first, later), 0.0)
+        first = torch.zeros_like(read) if self.state is None else self._first_rows(self.cu_seqlens, self.state)[:, owner]
+        return torch.where(inside, torch.where(begins, first, later) + own, 0.0)
+
+    def _first_rows(self, cu_seqlens: Int[Tensor, " n+1"], state: Float[Tensor, "n hv k v"]) -> Float[Tensor, "1 n hv v"]:
+        """What the first query of every packed sequence reads; of an empty one, what nobody asks for."""
+        begins = cu_seqlens[:-1].to(torch.int64).clamp(max=self.q.shape[1] - 1)
+        return self._read(self.q[:, begins], state.unsqueeze(0))
 
     def _read(self, q: Float[Tensor, "b t h k"], state: Float[Tensor, "b t hv k v"]) -> Float[Tensor, "b t hv v"]:
         return (spread(q, self.groups, 2).unsqueeze(-2) @ state).squeeze(-2)
