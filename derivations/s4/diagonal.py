@@ -46,7 +46,7 @@ from ..kernel.terms import (
     scalars,
     vectors,
 )
-from .systems import DSS, GU, S4D, B, C_tilde, L, Lambda, N, delta, l, m, n, p
+from .systems import DSS, GU, S4D, B, C_tilde, L, Lambda, N, delta, l, m, n, one, p
 
 i, j, r = indices("i j r")
 v, w, lam = vectors("v", N, "complex"), vectors("w", N, "complex"), scalars("lambda", "complex")
@@ -118,7 +118,7 @@ KERNEL = Claim(
 c = scalar("c", "complex")
 X, Y = matrix("X", p, N, "complex"), matrix("Y", N, m, "complex")
 off_modes = Assumption("c is no eigenvalue", ForAll(NonZero(c - lam[n]), n, 1, N))
-fraction = ForAll(Equation(lam[n] / (c - lam[n]), c / (c - lam[n]) - 1), n, 1, N)
+fraction = ForAll(Equation(lam[n] / (c - lam[n]), c / (c - lam[n]) + Num(-1)), n, 1, N)
 
 
 def cauchy(value: Term) -> Formula:
@@ -223,7 +223,7 @@ taps = Sum(mode(r), r, 0, L - 1)
 def softmax_kernel(weights: Term) -> Formula:
     """No row's sum is 0; the kernel of softmax rows is that of zero-order hold with B = 1 and other weights."""
     softmax = named("softmax", mode(l) / taps, n, l)
-    held = named("Bbar", (mode(1) - 1) / lam[n], n)
+    held = named("Bbar", (mode(1) + Num(-1)) / lam[n], n)
     return And(
         ForAll(NonZero(1 - Exp(delta * lam[n]) ** L), n, 1, N),
         ForAll(NonZero(taps), n, 1, N),
@@ -235,7 +235,7 @@ no_period = Assumption(
     "λ ≠ 0, and no e^{λΔ} is an L-th root of unity",
     ForAll(And(NonZero(lam[n]), NonZero(1 - Exp(delta * lam[n]) ** L)), n, 1, N),
 )
-dss = Statement(softmax_kernel(weight[n] / (mode(L) - 1)), some_taps, (no_period,))
+dss = Statement(softmax_kernel(weight[n] / (mode(L) + Num(-1))), some_taps, (no_period,))
 as_powers = {"a": ((n,), Exp(delta * lam[n])), "c": ((n,), weight[n] / lam[n])}
 
 
@@ -253,7 +253,7 @@ SOFTMAX = Claim(
     proof=Each(
         (
             ForEach(Exists()),
-            ForEach(Exists(inverse=(1 - mode(1)) / (1 - mode(L)), by=(Using(normalized_powers(1, n=n)),))),
+            ForEach(Exists(inverse=(one - mode(1)) / (one - mode(L)), by=(Using(normalized_powers(1, n=n)),))),
             Direct(
                 (Using(normalized_powers(4)),),
                 "powers of e^{λΔ}, normalised",
@@ -263,7 +263,7 @@ SOFTMAX = Claim(
     near_misses=(
         variant(dss, "a mode with period L", drop=no_period.name),
         variant(dss, "the same weights", softmax_kernel(weight[n])),
-        variant(dss, "weights of one tap more", softmax_kernel(weight[n] / (mode(L + 1) - 1))),
+        variant(dss, "weights of one tap more", softmax_kernel(weight[n] / (mode(L + 1) + Num(-1)))),
         variant(dss, "the sign of the weights", softmax_kernel(weight[n] / (1 - mode(L)))),
     ),
 )

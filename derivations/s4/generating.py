@@ -12,7 +12,7 @@ from ..kernel.formulas import And, Assumption, Equation, Formula, Invertible, St
 from ..kernel.scripts import Cancels, Direct, Each, Exists, Given, Using
 from ..kernel.terms import Inverse, Num, Sum, Term, le, named
 from ..state_space.operator import Abar, Bbar, C
-from .systems import GU, L, identity, l, z
+from .systems import GU, L, identity, l, two, z
 
 
 def powers(last: Any = L - 1) -> Term:
@@ -147,7 +147,7 @@ DOUBLING = Claim(
     proof=Each((Direct(note="(I - Ā^L)(I + Ā^L) = I - Ā^{2L}"), Direct())),
     near_misses=(
         variant(doubling, "C̃ as it was", doubled(truncated_C, to_L * to_L)),
-        variant(doubling, "C̃ twice", doubled(2 * truncated_C, to_L * to_L)),
+        variant(doubling, "C̃ twice", doubled(two * truncated_C, to_L * to_L)),
         NearMiss("subtracted", Statement(doubled(truncated_C - truncated_C * to_L, to_L * to_L), le(0, L))),
     ),
 )

@@ -13,7 +13,6 @@ from ..kernel.scripts import Cancels, Chain, Direct, Each, Exists, Lemma, Link, 
 from ..kernel.terms import (
     Eye,
     Inverse,
-    Num,
     Term,
     named,
     scalar,
@@ -35,13 +34,14 @@ from .systems import (
     identity,
     low_rank,
     moving,
+    one,
     pencil,
     r,
+    two,
     z,
 )
 
 HAGER = "Hager, Updating the Inverse of a Matrix, SIAM Review 31 (1989)"
-one = Num(1)
 
 # The resolvent of A from that of Λ ----------------------------------------------------------------
 
@@ -117,9 +117,9 @@ RESOLVENT = Claim(
 # From the bilinear Ā to the resolvent of A --------------------------------------------------------
 
 not_minus_one = Assumption("z ≠ -1", NonZero(one + z))
-frequency = named("g", 2 / delta * ((one - z) / (one + z)))
+frequency = named("g", two / delta * ((one - z) / (one + z)))
 half_step = HALF * delta * (one + z)
-factor = 2 / (one + z)
+factor = two / (one + z)
 
 
 def scaled(of: Term) -> Term:
@@ -186,7 +186,7 @@ BILINEAR = Claim(
         variant(transformed, "z = -1", drop="z ≠ -1"),
         variant(transformed, "2/Δ is an eigenvalue of A", drop=has_rule(A).name),
         variant(transformed, "g is an eigenvalue of A", drop=off_A.name, at={N: 1, A: 1, delta: 1, z: Fraction(1, 3)}),
-        variant(transformed, "numerator and denominator of g swapped", continuous(A, 2 / delta * ((one + z) / (one - z)))),
+        variant(transformed, "numerator and denominator of g swapped", continuous(A, two / delta * ((one + z) / (one - z)))),
         variant(transformed, "Δ as a factor", continuous(A, scale=delta * factor)),
     ),
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..claim import Claim, Source, variant
-from ..hippo.scaled import legs_input, legs_matrix, norm2
+from ..hippo.polynomials import norm2
+from ..hippo.scaled import legs_input, legs_matrix
 from ..kernel.formulas import Assumption, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Direct, ForEach, Given, Using
 from ..kernel.terms import (

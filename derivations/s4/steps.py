@@ -29,16 +29,17 @@ from .systems import (
     m,
     moving,
     pencil,
+    two,
 )
 
-rate = 2 / delta
+rate = two / delta
 forward = named("A0", rate * identity + Lambda - P * Q.H)
 backward = named("A1", corrected(rate))
 whole = rate * identity - low_rank
 x, u = vector("x", N, "complex"), vector("u", m, "complex")
 
 
-def stepped(back: Term = backward, ahead: Term = forward, write: Term = 2 * B) -> Formula:
+def stepped(back: Term = backward, ahead: Term = forward, write: Term = two * B) -> Formula:
     """All that is divided by exists; what the bilinear rule divides by is inverted, and a step is one with A₀ and A₁."""
     return And(
         NonZero(delta),

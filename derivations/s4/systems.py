@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..discretization.operators import HALF
 from ..kernel.formulas import Assumption, Invertible, NonZero
-from ..kernel.terms import Eye, Inverse, Term, indices, matrix, named, scalar
+from ..kernel.terms import Eye, Inverse, Num, Term, indices, matrix, named, scalar
 from ..state_space.operator import GU, NOTE, N, m, p
 
 DSS = "Gupta, Gu, Berant, Diagonal State Spaces are as Effective as Structured State Spaces, arXiv 2203.14343"
@@ -15,6 +15,7 @@ S4D = "Gu, Gupta, Goel, Ré, On the Parameterization and Initialization of Diago
 
 r, L, l, k, n = indices("r L l k n")
 identity = Eye(N)
+one, two = Num(1), Num(2)
 delta, z = scalar("Delta"), scalar("z", "complex")
 A, Lambda = matrix("A", N, N, "complex"), matrix("Lambda", N, N, "complex")
 P, Q = matrix("P", N, r, "complex"), matrix("Q", N, r, "complex")
@@ -70,8 +71,10 @@ __all__ = [
     "m",
     "moving",
     "n",
+    "one",
     "p",
     "pencil",
     "r",
+    "two",
     "z",
 ]
