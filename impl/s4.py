@@ -352,7 +352,7 @@ def _enter(
     parameters = {"Lambda": (Lambda, "d n"), "P": (P, "d n"), "B": (B, "d n"), "C": (C, "d n")}
     check(where, {"u": (u, axes), "D": (D, "d"), "delta": (delta, "d"), **parameters, state_name: (state, "b d n")}, (*REAL, *COMPLEX))
     dtype = accumulator(u, Lambda, P, B, C, D, delta, state)
-    real = dtype.to_real()
+    real = torch.float64 if dtype in (torch.float64, torch.complex128) else torch.float32
     Lambda, B, C = (x.to(dtype).contiguous() for x in (Lambda, B, C))
     h = Lambda.new_full((Lambda.shape[0],), 0.5, dtype=real) if delta is None else delta.to(real) / 2
     state = Lambda.new_zeros(u.shape[0], *Lambda.shape) if state is None else state.to(dtype)
