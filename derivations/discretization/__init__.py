@@ -14,7 +14,7 @@ Source: Gu, Goel, Ré, "Efficiently Modeling Long Sequences with Structured Stat
 Where a formula divides, what it divides by is part of its statement: a conjunction says first that the inverse exists.
 """
 
-from . import backward, bilinear, first_order, generalized, hold, impulse
+from . import backward, bilinear, first_order, generalized, hold, impulse, rest
 from .operators import DECLARATIONS
 
 CLAIMS = (
@@ -24,6 +24,7 @@ CLAIMS = (
     *generalized.CLAIMS,
     *impulse.CLAIMS,
     *backward.CLAIMS,
+    *rest.CLAIMS,
 )
 
 __all__ = ["CLAIMS", "DECLARATIONS"]
