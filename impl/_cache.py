@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ._common import _seen_finite, check_positive, writable
 
+_PLAIN = (torch.float64, torch.float32)
 LEAST = 16
 """Tokens that a new buffer has room for, at least."""
 
@@ -59,11 +60,12 @@ class Buffer:
     that all that is written is finite.
     """
 
-    __slots__ = ("finite", "k", "used", "v")
+    __slots__ = ("finite", "k", "token", "used", "v")
 
     def __init__(self, k: Float[Tensor, "b s hkv d"], v: Float[Tensor, "b s hkv v"]) -> None:
         self.k, self.v = _roomy(k), _roomy(v)
         self.used, self.finite = k.shape[1], _seen_finite(k, v)
+        self.token = (self.k[:, 0].shape, self.v[:, 0].shape)
 
     def fits(self, k: Tensor, v: Tensor) -> bool:
         """Whether there is room for these tokens, without a change of dtype, and writing is allowed here."""
@@ -78,6 +80,34 @@ class Buffer:
         self.v.narrow(1, self.used, count).copy_(v)
         self.used += count
         self.finite = self.finite and _seen_finite(k, v)
+
+    def takes(self, cache: KVCache, q: Tensor, k: Tensor, v: Tensor) -> bool:
+        """Whether one more token (b h d), (b hkv d), (b hkv v) goes behind this cache, and the row that it gives is plain.
+
+        Then `isoform.impl.attention.step` has nothing to check, to record or to mark: its tensors fit, all that is seen is finite,
+        and sums are kept in the dtype of all.
+        """
+        if not (self.finite and type(q) is type(k) is type(v) is Tensor) or self.used != cache.k.shape[1] or self.used == self.k.shape[1]:
+            return False
+        if (k.shape, v.shape) != self.token or not (q.shape == k.shape or self._shared(q, k)):
+            return False
+        if not (q.dtype == k.dtype == v.dtype == self.k.dtype == self.v.dtype and k.dtype in _PLAIN):
+            return False
+        if self.k.is_inference() and not torch.is_inference_mode_enabled():
+            return False
+        return writable(q, k, v) and _seen_finite(q, k, v)
+
+    @staticmethod
+    def _shared(q: Tensor, k: Tensor) -> bool:
+        """Whether the heads of q share those of k."""
+        return q.ndim == 3 and q.shape[::2] == k.shape[::2] and q.shape[1] > 0 < k.shape[1] and q.shape[1] % k.shape[1] == 0
+
+    def write_one(self, k: Float[Tensor, "b hkv d"], v: Float[Tensor, "b hkv v"]) -> KVCache:
+        """Write a token that the buffer takes."""
+        self.k.select(1, self.used).copy_(k)
+        self.v.select(1, self.used).copy_(v)
+        self.used += 1
+        return self.cache()
 
     def cache(self) -> KVCache:
         """What is written, as a cache."""

@@ -164,12 +164,15 @@ def _seen_finite(*tensors: Tensor) -> bool:
 
     Never true where looking would make a device wait or freeze a decision into a graph.
     """
-    if torch.compiler.is_compiling() or not all(x.is_cpu for x in tensors):
+    if torch.compiler.is_compiling():
         return False
     try:
-        return all(isfinite(x.detach().sum().item()) for x in tensors)
+        for x in tensors:
+            if not (x.is_cpu and isfinite((x.detach() if x.requires_grad else x).sum().item())):
+                return False
     except RuntimeError:  # a batched or fake tensor has no value
         return False
+    return True
 
 
 def recorded(*tensors: Tensor) -> bool:

@@ -152,7 +152,9 @@ def _gradient(
     -u (βz)ᵀ, by_q = Gᵀk + γ_{1..i} by_o Sᵀ and by_k = G q + (F + Fᵀ) k + γ_{j+1..c} u Rᵀ - γ_{1..i} βz Sᵀ.
     """
     fixed = None if decay is None else Decay(*(x.detach() for x in decay))
-    overlaps, scores = _masked(k @ k.mT, fixed, 1), _masked(k @ q.mT, fixed, 0)
+    overlaps, scores = k @ k.mT, k @ q.mT
+    undecayed = (overlaps.clone(), scores.clone()) if decay is not None and decay.within.requires_grad else ()
+    overlaps, scores = _masked(overlaps, fixed, 1), _masked(scores, fixed, 0)
     inverse = _inverse(overlaps * beta.mT)
     missing = k @ before
     torch.sub(v, missing if fixed is None else missing.mul_(fixed.begun), out=missing)
@@ -165,9 +167,9 @@ def _gradient(
     by_q, by_k, taken = by_o @ before.mT, u @ after.mT, by_v @ before.mT
     by_decay = None
     if decay is not None and fixed is not None:
-        if decay.within.requires_grad:
+        if undecayed:
             begun, ended = ((q * by_q).sum(-1, keepdim=True) - (k * taken).sum(-1, keepdim=True), (k * by_k).sum(-1, keepdim=True))
-            within = (k @ q.mT).mul_(weights).sub_((k @ k.mT).mul_(crossed))
+            within = undecayed[1].mul_(weights).sub_(undecayed[0].mul_(crossed))
             by_decay = Decay(within, begun, ended, (before * after).sum((-2, -1), keepdim=True))
         for x, left in ((by_q, fixed.begun), (by_k, fixed.ended), (taken, fixed.begun)):
             x.mul_(left)
