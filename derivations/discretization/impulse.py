@@ -46,7 +46,7 @@ IMPULSE = Claim(
     sources=(
         Source(MAMBA, "its released code: B̄ = ΔB"),
         Source(SCIPY, "the textbook's index; D = 0"),
-        Source(OPPENHEIM, "section 7.1, filter design by impulse invariance"),
+        Source(OPPENHEIM, "filter design by impulse invariance"),
     ),
     proof=Each(
         (

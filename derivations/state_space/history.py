@@ -162,7 +162,7 @@ BOUNDED = Claim(
             "state-space models: all the history is in the state",
             "for outputs: see sufficient-state",
         ),
-        Source(KALMAN, "section 5, observability", "there states from outputs, here inputs from a state"),
+        Source(KALMAN, "observability", "there states from outputs, here inputs from a state"),
     ),
     proof=Each(
         (
@@ -234,7 +234,7 @@ LENGTH = Claim(
     title="a state of N entries from which every history of T scalar inputs can be read back has T <= N",
     statement=fits,
     sources=(
-        Source(KALMAN, "section 5", "the columns Ā^{T-j} b span at most the states"),
+        Source(KALMAN, "controllability", "the columns Ā^{T-j} b span at most the states"),
         Source(NOTE, "state-space models: all the history is in the state", "of more than N inputs two histories share a state"),
     ),
     proof=Each(

@@ -88,7 +88,7 @@ STEP = Claim(
     statement=conditioned,
     sources=(
         Source(KALMAN, "theorem 3", "outputs with noise, and a control c; after an invertible covariance of the outputs before"),
-        Source(ANDERSON, "section 2.1 and appendix C: the conditional mean and covariance of Gaussian variables", "for any outputs"),
+        Source(ANDERSON, "the conditional mean and covariance of Gaussian variables", "for any outputs"),
     ),
     proof=Each(
         (

@@ -115,7 +115,7 @@ PAIRS = Claim(
     title="a system whose modes come in conjugate pairs answers real inputs by 2 Re of one half of them",
     statement=pairs,
     sources=(
-        Source(GUPTA, "section 4: half of the modes, and twice the real part"),
+        Source(GUPTA, "half of the modes, and twice the real part"),
         Source(ORVIETO, "section 3.2: complex eigenvalues come in pairs"),
     ),
     proof=Each(

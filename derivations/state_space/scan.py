@@ -161,7 +161,7 @@ REVERSE = Claim(
     "λ_t = A_{t+1}ᵀ λ_{t+1} + g_t by b_t, λ_t h_{t-1}ᵀ by A_t",
     statement=reversed_scan,
     sources=(
-        Source(MARTIN, "section 2, back-propagation through a linear recurrence", "matrices; all transitions change at once, in full"),
+        Source(MARTIN, "back-propagation through a linear recurrence", "matrices; all transitions change at once, in full"),
         Source(SMITH, "appendix H, the binary operator of the scan", "backwards"),
     ),
     proof=Each(
