@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from .affine import Affine, Guards, affine, feasible, implied
+from .affine import Affine, Guards, Place, affine, feasible, implied, name
 from .algebra import Atom, Mono, Normal, Poly, add_normals, collected, guard, merge_scalars, opened, rebound, times
 from .canonical import SHORT, TooLarge, base_of, body_at, canonical, normal, unit_of, with_scalar, with_word
 
@@ -23,6 +23,25 @@ def residue(p: Poly, facts: Guards, nonzero: Nonzero) -> Poly:
 
     ``nonzero`` decides whether a scalar is known not to be zero under given facts.
     """
+    left = _residue(p, facts, nonzero)
+    fixed = pins(facts) if left else {}
+    return _residue([(m.subs(fixed), c) for m, c in left], facts, nonzero) if fixed else left
+
+
+def pins(facts: Guards) -> dict[str, Affine]:
+    """Indices that the facts fix, g >= 0 and -g >= 0, by others: what is equal may stand in their places."""
+    out: dict[str, Affine] = {}
+    for g in sorted(facts):
+        gap = g.subs(out)
+        found = [(s, c) for s, c in gap.terms if abs(c) == 1 and not isinstance(s, Place) and s not in gap.placed]
+        if -g in facts and found:
+            s, c = found[-1]
+            value = name(s) - gap.scale(c)
+            out = {**{k: v.subs({s: value}) for k, v in out.items()}, s: value}
+    return out
+
+
+def _residue(p: Poly, facts: Guards, nonzero: Nonzero) -> Poly:
     left = cells(canonical(p, facts), facts)
     if not left:
         return []

@@ -10,7 +10,7 @@ its own, B̄_t = ∫₀^{Δ_t} e^{s diag(A)} ds B_t: the first block row of one 
 The causal convolution in front of it, with a weight of W entries, the last of which meets the newest input. Its state s_t are
 the last W - 1 inputs, the oldest first:
 
-    y_t = wᵀ [s_{t-1}; x_t] + b        s_t = [s_{t-1}; x_t] without its first entry
+    y_t = wᵀ [s_{t-1}; x_t] + b        s_t = [s_{t-1}; x_t] without its first entry        W >= 1
 
 Sources: Gu and Dao, "Mamba", arXiv 2312.00752, algorithm 2 and section 3.4; the conventions of the convolution are those of
 the released code, and of a convolution padded on the left by W - 1 zeros.
@@ -20,13 +20,32 @@ from __future__ import annotations
 
 from ..discretization.operators import MAMBA
 from ..kernel.formulas import Declaration
-from ..kernel.terms import Block, Diag, Exp, Eye, Index, Rows, Term, Zero, indices, recurrence, scalar, scalars, vector, vectors
+from ..kernel.terms import (
+    Block,
+    Diag,
+    Exp,
+    Eye,
+    Index,
+    Row,
+    Stack,
+    Sum,
+    Term,
+    Where,
+    Zero,
+    indices,
+    le,
+    recurrence,
+    scalar,
+    scalars,
+    vector,
+    vectors,
+)
 
 DAO = "Dao and Gu, Transformers are SSMs, arXiv 2405.21060"
 ALI = "Ali, Zimerman, Wolf, The Hidden Attention of Mamba Models, arXiv 2403.01590"
 
 N, W = indices("N W")
-(t,) = indices("t")
+t, l = indices("t l")
 A, H0 = vector("A", N), vector("H0", N)
 B, C = vectors("B", N), vectors("C", N)
 delta, u = scalars("Delta"), scalars("u")
@@ -83,17 +102,17 @@ bias = scalar("b")
 x = scalars("x")
 
 
-def window(tail: Term, at: Index) -> Term:
-    """The last W inputs, the oldest first."""
-    return Block((tail,), (x[at],))
+def shifted(tail: Term, newest: Term) -> Term:
+    """The tail without its oldest input, with the newest one at its end."""
+    return Stack(Where(le(l, W - 2), Row(tail, l + 1), newest), l, 1, W - 1)
 
 
-tail = recurrence("s", tail0, lambda t, s: Rows(window(s, t), 2, W))
+tail = recurrence("s", tail0, lambda t, s: shifted(s, x[t]))
 
 CONVOLUTION = Declaration(
     operator="causal-conv1d",
     inputs={"x": x, "weight": weight, "bias": bias},
-    output=weight.T * window(tail[t - 1], t) + bias,
+    output=Sum(Row(weight, l) * Row(tail[t - 1], l), l, 1, W - 1) + Row(weight, W) * x[t] + bias,
     t=t,
     state=tail,
     initial_state=tail0,

@@ -60,6 +60,7 @@ from isoform.derivations.kernel.terms import (
     Var,
     Where,
     Zero,
+    equal,
     index,
     le,
     matrix,
@@ -213,6 +214,16 @@ EQUATIONS: dict[str, tuple[tuple[Any, Any], tuple[Any, Any], Cond]] = {
         (Row(Diag(Stack(al[k], k, n, m)) * Stack(be[k], k, n, m), i), al[i] * be[i]),
         le(n, i) & le(i, m),
     ),
+    "an index that the facts fix": ((al[i], al[n + 1]), (al[i], al[n]), le(i, n) & le(n, i)),
+    "an index that is known from one side": ((al[i], al[n]), (al[i] + al[n], al[n] + al[i]), le(i, n)),
+    "indices that fix each other": ((al[i] * be[j], al[k] * be[k + 1]), (al[i] * be[j], al[k] * be[k]), equal(i, j) & equal(j, k)),
+    "a shifted index that the facts fix": (
+        (Sum(al[j], j, 1, i), Sum(al[j], j, 1, n)),
+        (Sum(al[j], j, 1, i), Sum(al[j], j, 1, n) + al[n + 1]),
+        equal(i, n + 1) & le(0, n),
+    ),
+    "the last row": ((Row(u, i), Row(u, i - 1)), (Row(u, i), Row(u, d)), le(2, i) & equal(i, d)),
+    "half an index that the facts fix": ((al[i], al[n]), (al[i] + al[n], al[n] + al[i]), le(0, 2 * i - 3 * n) & le(2 * i - 3 * n, 0)),
     "a thirteenth power": ((x**13, x**12), (x**13, x**12 * x), ANYWHERE),
     "the diagonal matrix of a scalar": ((Diag(x) * y, y), (Diag(x) * y, x * y), ANYWHERE),
     "a product of many with a shifted index inside": (
@@ -362,5 +373,3 @@ def test_a_multiple_of_an_identity_is_no_rule_for_scalars() -> None:
     statement = Statement(Equation(x, 0), ANYWHERE, (multiple_is_zero,))
     with pytest.raises(ValueError, match="size 0"):
         prover({})(statement, Direct((Given("multiple"),)))
-
-
