@@ -398,7 +398,7 @@ def _merged(x: Atom, y: Atom) -> Poly | None:
     if x.kind == y.kind == "exp":
         total = collected([*x.args[0].monos, *y.args[0].monos])
         return unit_of((replace(x, args=(total,)),)) if total else unit_of(())
-    if ORDER.get(x.kind, 9) or ORDER.get(y.kind, 9):
+    if {x.kind, y.kind} != {"pow", "diag"} and (ORDER.get(x.kind, 9) or ORDER.get(y.kind, 9)):
         return None
     e = _exponent(x) + _exponent(y)
     base = x.inner[0] if x.kind == "pow" else x

@@ -86,7 +86,7 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
         case tm.Mul() if not x.is_scalar_term:
             scalars, rest = _split(x)
             return tm.Mul(*scalars, row(rest[0], i, facts), *rest[1:])
-        case tm.Transpose() if isinstance(x.args[0], WITH_COLUMNS) or _exponentials(cast(Term, x.args[0])) is not None:
+        case tm.Transpose() if isinstance(x.args[0], WITH_COLUMNS) or _as_diagonal(cast(Term, x.args[0])) is not None:
             return tm.Transpose(column(cast(Term, x.args[0]), i, facts))
         case tm.Add() | tm.Hadamard() | tm.Conj():
             _one_numbering(x, ranged)
@@ -103,7 +103,7 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
             return _through_where(x, i, facts, row)
         case tm.Diag():
             return _diagonal_row(cast(Term, x.args[0]), i, facts)
-        case tm.Exp() if (v := _exponentials(x)) is not None:
+        case tm.Exp() | tm.Eye() | tm.Power() if (v := _as_diagonal(x)) is not None:
             return _diagonal_row(v, i, facts)
     return x if x.rows == 1 and ranged(x) is None and i == 1 else tm.Row(x, i)
 
@@ -135,7 +135,7 @@ def column(x: Term, j: Expr, facts: Guards) -> Term:
             return _through_where(x, j, facts, column)
         case tm.Diag():
             return tm.Transpose(row(x, j, facts))
-        case tm.Exp() if _exponentials(x) is not None:
+        case tm.Exp() | tm.Eye() | tm.Power() if _as_diagonal(x) is not None:
             return tm.Transpose(row(x, j, facts))
         case tm.Row():
             return tm.Transpose(row(tm.Transpose(x), j, facts)) if ranged_columns(x) else tm.Entry(x.args[0], x.args[1], j)  # type: ignore[arg-type]
@@ -157,16 +157,25 @@ def _diagonal_row(v: Term, i: Expr, facts: Guards) -> Term:
     return tm.Mul(row(v, i, facts), tm.Transpose(tm.Stack(tm.indicator(tm.equal(n, i)), n, lo, hi)))
 
 
-def _exponentials(x: Term) -> Term | None:
-    """The v with exp(c diag(w)) = diag(v), for numbers c and a column w without labels of its own; None for another x."""
-    if not isinstance(x, tm.Exp):
+def _as_diagonal(x: Term) -> Term | None:
+    """The v with diag(v) = x, for an identity, exp(c diag(w)) and a power of diag(w), where w has no labels of its own; else None."""
+    n = Symbol(fresh_name(), integer=True)
+    if x.is_scalar_term:
         return None
-    of = cast(Term, x.args[0])
-    numbers, rest = _split(of) if isinstance(of, tm.Mul) else ([], [of])
-    if x.is_scalar_term or len(rest) != 1 or not isinstance(rest[0], tm.Diag) or ranged(rest[0]) is not None:
-        return None
-    w, n = cast(Term, rest[0].args[0]), Symbol(fresh_name(), integer=True)
-    return tm.Stack(tm.Exp(tm.Mul(*numbers, tm.Row(w, n))), n, 1, w.rows)
+    match x:
+        case tm.Eye():
+            return tm.Stack(tm.Num(1), n, 1, x.rows)
+        case tm.Power() if ranged(cast(Term, x.args[0])) is None:
+            base, e = cast("tuple[Term, Expr]", x.args)
+            if e == 0 or isinstance(base, tm.Diag):
+                return tm.Stack(tm.Num(1) if e == 0 else tm.Power(tm.Row(cast(Term, base.args[0]), n), e), n, 1, x.rows)
+        case tm.Exp():
+            of = cast(Term, x.args[0])
+            numbers, rest = _split(of) if isinstance(of, tm.Mul) else ([], [of])
+            if len(rest) == 1 and isinstance(rest[0], tm.Diag) and ranged(rest[0]) is None:
+                w = cast(Term, rest[0].args[0])
+                return tm.Stack(tm.Exp(tm.Mul(*numbers, tm.Row(w, n))), n, 1, w.rows)
+    return None
 
 
 def _inside(lo: Expr, i: Expr, hi: Expr, facts: Guards, x: Term) -> None:
