@@ -4,8 +4,8 @@ Sources: Gu, Dao, Ermon, Rudra, Ré, "HiPPO", arXiv 2008.07669; Gu, Johnson, Tim
 arXiv 2206.12037; Voelker, Kajić, Eliasmith, "Legendre Memory Units", NeurIPS 2019.
 """
 
-from . import polynomials, scaled
+from . import matrices, polynomials, scaled, translated
 
-CLAIMS = (*polynomials.CLAIMS, *scaled.CLAIMS)
+CLAIMS = (*polynomials.CLAIMS, *scaled.CLAIMS, *translated.CLAIMS, *matrices.CLAIMS)
 
 __all__ = ["CLAIMS"]

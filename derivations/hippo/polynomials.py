@@ -13,7 +13,7 @@ from typing import Any
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, NonZero, Statement
 from ..kernel.scripts import Direct, Each, Exists, Hypothesis, Induction, Lemma, Part, Script, Using
-from ..kernel.terms import Block, Deriv, Ind, Num, Rec, Sum, Term, Var, indices, le, named, recurrence, scalar
+from ..kernel.terms import Apply, Block, Deriv, Ind, Num, Rec, Sum, Term, Var, indices, le, named, recurrence, scalar
 
 HIPPO = "Gu, Dao, Ermon, Rudra, Ré, HiPPO: Recurrent Memory with Optimal Polynomial Projections, arXiv 2008.07669"
 TRAIN = "Gu, Johnson, Timalsina, Rudra, Ré, How to Train Your HiPPO, arXiv 2206.12037"
@@ -65,6 +65,11 @@ def sign(power: Any) -> Term:
     return Num(-1) ** power
 
 
+def u(time: Term) -> Term:
+    """The input, a continuous function of time."""
+    return Apply("u", (time,), 1, 1)
+
+
 def norm2(at: Any) -> Term:
     """2n + 1: one over the integral of P_n(2s - 1)² over [0, 1]."""
     return Ind(2 * at + 1)
@@ -78,8 +83,9 @@ def by_induction(parts: int, *first: Script) -> Script:
     return Induction(n, base=Each((*first, *(Direct(),) * parts)), step=Each((*first, *(supposed,) * parts)))
 
 
-def relations(weight: Term = Ind(n)) -> Formula:
+def relations(factor: Any = n) -> Formula:
     """The derivatives of two neighbours by one another."""
+    weight = Ind(factor)
     return And(
         Equation(slope_before(n), x * slope(n) - weight * legendre(n)),
         Equation(x**2 * slope(n), slope(n) + weight * (x * legendre(n) - before(n))),
@@ -95,8 +101,8 @@ RELATED = Claim(
     sources=(Source(SZEGO, "equations 4.7.27 and 4.7.28", "at λ = ½; P_{-1} is 0 here"), Source(HIPPO, "appendix B.1.1")),
     proof=by_induction(2),
     near_misses=(
-        variant(related, "the next degree's factor", relations(Ind(n + 1))),
-        variant(related, "the sign of P_n", relations(Ind(-n))),
+        variant(related, "the next degree's factor", relations(n + 1)),
+        variant(related, "the sign of P_n", relations(-n)),
         variant(related, "as for monic powers", Equation(slope(n), Ind(n) * before(n))),
     ),
 )

@@ -13,7 +13,6 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Equation, Formula, NonZero, Statement
 from ..kernel.scripts import Direct, Each, Exists, Integrands, Lemma, Part, Rowwise, Using
 from ..kernel.terms import (
-    Apply,
     Deriv,
     Ind,
     Integral,
@@ -30,12 +29,7 @@ from ..kernel.terms import (
     lt,
     named,
 )
-from .polynomials import HIPPO, NOTE, N, every_degree, k, legendre, n, norm2, started, stretched, t, tau
-
-
-def u(time: Term) -> Term:
-    """The input, a continuous function of time."""
-    return Apply("u", (time,), 1, 1)
+from .polynomials import HIPPO, NOTE, N, every_degree, k, legendre, n, norm2, started, stretched, t, tau, u
 
 
 def moment(at: Any) -> Term:
@@ -43,9 +37,9 @@ def moment(at: Any) -> Term:
     return named("m", Integral(u(tau) * legendre(at, stretched()), tau, 0, t) / t, at)
 
 
-def flow(diagonal: Term = Ind(n + 1), last: Any = n - 1, drive: Term | None = None) -> Term:
+def flow(diagonal: Any = n + 1, last: Any = n - 1, drive: Term | None = None) -> Term:
     """t times the derivative of the moment of degree n."""
-    return (u(t) if drive is None else drive) - diagonal * moment(n) - Sum(norm2(k) * moment(k), k, 0, last)
+    return (u(t) if drive is None else drive) - Ind(diagonal) * moment(n) - Sum(norm2(k) * moment(k), k, 0, last)
 
 
 turned = Integral(u(tau) * Deriv(legendre(n, stretched()), t), tau, 0, t)
@@ -87,7 +81,7 @@ MOMENTS = Claim(
     ),
     near_misses=(
         variant(moving, "before the start", drop="t ≠ 0"),
-        variant(moving, "n on the diagonal", moves(flow(Ind(n)))),
+        variant(moving, "n on the diagonal", moves(flow(n))),
         variant(moving, "degree n counted twice", moves(flow(last=n))),
         variant(moving, "the input is forgotten", moves(flow(drive=0 * u(t)))),
     ),
