@@ -57,6 +57,16 @@ def _power(g: Any) -> Fraction:
     return Fraction(_CONTEXT.exp(_decimal(g))) if g > GONE else Fraction(0)
 
 
+def softened(x: Any) -> Fraction:
+    """log(1 + e^x) to 36 digits or more, 0 where e^x is nothing; from e^-100 on by three terms of its series."""
+    if x <= GONE:
+        return Fraction(0)
+    e = _CONTEXT.exp(_decimal(x))
+    if x > -100:
+        return Fraction(_CONTEXT.ln(_CONTEXT.add(e, 1)))
+    return Fraction(e) - Fraction(e) ** 2 / 2 + Fraction(e) ** 3 / 3
+
+
 FLOATS = Field(np.asarray, np.exp, np.sqrt)
 """float64, or complex128 for a complex step."""
 RATIONALS = Field(_each(Fraction), _each(_power), _each(lambda x: Fraction(_CONTEXT.sqrt(_decimal(x)))))

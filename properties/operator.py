@@ -138,8 +138,8 @@ class Operator:
     bound (both remember their results), ``independent`` the outputs by another library. ``state_argument`` and
     ``step_argument`` name the state in the call of the forms and of the step; ``optional`` names options that are left out
     where a form does not have them, and ``needed`` the argument that a structure flag needs. ``reductions`` are special
-    cases; ``neutral`` names, in each way that there is, the inputs that are 0 at a token which changes nothing. ``sees`` says
-    which keys a row may see, (b, t, s).
+    cases; ``neutral`` names, in each way that there is, the inputs that are 0 at a token which changes nothing, or have its
+    `neutral_value`. ``sees`` says which keys a row may see, (b, t, s).
     """
 
     name: str
@@ -225,8 +225,15 @@ class Operator:
 
     def run(self, function: Callable[..., Any], x: Instance, layout: str = "contiguous", **more: Any) -> tuple[Array, Any]:
         """Run a form: (output, final state or None) as arrays."""
-        out, state = self.call(function, x, layout, **more)
+        return self.arrays(*self.call(function, x, layout, **more))
+
+    def arrays(self, out: Any, state: Any) -> tuple[Array, Any]:
+        """The results of a call as arrays; an operator whose second axis is not time moves it there."""
         return values(out), values(state)
+
+    def neutral_value(self, x: Instance, name: str) -> Any:
+        """What an input named in ``neutral`` is at a token which changes nothing: a number, or an array that broadcasts to the input."""
+        return 0.0
 
     def weighed(self, out: Any, state: Any, weights: Array, final: Array | None) -> list[tuple[Any, Array]]:
         """The results of a call beside the weights with which they enter a loss, those of weight 0 left out."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..operator import Form, FormRaised, Instance, Operator, invoke
 from ..strategies import SMALL, Case
-from ..tensors import LAYOUTS, SHORT, gradients, offsets, precision, rounded, values
+from ..tensors import LAYOUTS, SHORT, gradients, offsets, precision, rounded
 from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
 
 Array = np.ndarray[Any, Any]
@@ -98,7 +98,7 @@ def _gradients(
 
     def loss(given: Mapping[str, Any]) -> tuple[tuple[Any, Array], ...]:
         out, state = invoke(form.function, {**given, **fixed, **operator.arguments(form.function, x)})
-        outs.append((values(out), values(state)))
+        outs.append(operator.arrays(out, state))
         return tuple(operator.weighed(out, state, weights, final))
 
     try:

@@ -61,14 +61,14 @@ def _beside_others(operator: Operator, function: Callable[..., Any], case: Case)
         yield Comparison("output alone", alone, truth.output[n : n + 1], truth.bound[n : n + 1], truth.sharp[n : n + 1])
 
 
-def _batched(operator: Operator) -> set[str]:
-    return {i.name for i in operator.inputs if "b" in i.axes.split()}
+def _batched(operator: Operator, x: Instance) -> set[str]:
+    return {n for n, a in x.inputs.items() if "b" in operator.axes[n].of(a)}
 
 
 def _spoil(operator: Operator, x: Instance, kind: str) -> Instance:
     """The instance with other content in every member of the batch but the first."""
     inputs = {n: a.copy() for n, a in x.inputs.items()}
-    for n in _batched(operator) & set(inputs):
+    for n in _batched(operator, x):
         if inputs[n].dtype.kind != "b":
             inputs[n][1:] = np.nan if kind == "nan" else operator.axes[n].other(inputs[n][1:])
     return replace(x, inputs=inputs)
@@ -76,7 +76,7 @@ def _spoil(operator: Operator, x: Instance, kind: str) -> Instance:
 
 def member(operator: Operator, x: Instance, n: int) -> Instance:
     """One of the batch."""
-    inputs = {m: a[n : n + 1] if m in _batched(operator) else a for m, a in x.inputs.items()}
+    inputs = {m: a[n : n + 1] if m in _batched(operator, x) else a for m, a in x.inputs.items()}
     return replace(x, inputs=inputs, state=None if x.state is None else x.state[n : n + 1])
 
 

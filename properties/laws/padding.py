@@ -54,16 +54,20 @@ def _places(steps: int, batch: int, rng: Any) -> dict[str, list[Array]]:
 def _spread(operator: Operator, x: Instance, positions: list[Array], total: int, zero: tuple[str, ...], rng: Any) -> Instance:
     """The tokens at these places of each sequence, and loud ones elsewhere of which some inputs are 0."""
     inputs = dict(x.inputs)
-    for i in operator.inputs:
-        if i.name not in inputs or "t" not in i.axes.split():
+    for name, whole in x.inputs.items():
+        i = operator.axes[name]
+        if "t" not in i.of(whole):
             continue
-        given = inputs[i.name]
+        time = i.of(whole).index("t")
+        given = np.moveaxis(whole, time, 1)
         shape = (len(positions), total, *given.shape[2:])
         largest = np.abs(given[np.isfinite(given)]).max(initial=0.0) or 1.0
-        loud = rounded(i.other(-rng.standard_normal(shape) ** 2 * LOUD * largest), x.dtype)
-        inputs[i.name] = np.zeros_like(loud) if i.name in zero else loud
+        padded = rounded(i.other(-(rng.standard_normal(shape) ** 2) * LOUD * largest), x.dtype)
+        if name in zero:
+            padded = np.moveaxis(np.broadcast_to(operator.neutral_value(x, name), np.moveaxis(padded, 1, time).shape), time, 1).copy()
         for n, at in enumerate(positions):
-            inputs[i.name][n, at] = given[n, : len(at)]
+            padded[n, at] = given[n, : len(at)]
+        inputs[name] = np.moveaxis(padded, 1, time)
     return replace(x, inputs=inputs)
 
 
