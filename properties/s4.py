@@ -6,7 +6,7 @@ recurrence, of which the real part is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from .holding import RULES
 from .operator import Input, Instance, Operator, Reduction, Reference
 from .state_space import bound as recurrence_bound
 from .strategies import LARGE, SMALL, Case, normal
-from .tensors import Precision, precision, rounded
+from .tensors import Precision, precision, rounded, values
 
 Array = np.ndarray[Any, Any]
 BY_RULE = {d.operator: d for d in DECLARATIONS}
@@ -264,10 +264,10 @@ def _sums_error(of: Channel, columns: Array, sizes: Array, row: Array, row_error
 class Channelwise(Operator):
     """An operator whose outputs come as (b, d, t): they are compared with time first."""
 
-    def run(self, function: Callable[..., Any], x: Instance, layout: str = "contiguous", **more: Any) -> tuple[Array, Any]:
+    def arrays(self, out: Any, state: Any) -> tuple[Array, Any]:
         """(b, t, d), and the state."""
-        out, state = super().run(function, x, layout, **more)
-        return (np.moveaxis(out, 2, 1) if np.ndim(out) == 3 else out), state
+        found = values(out)
+        return (found.swapaxes(1, 2) if np.ndim(found) == 3 else found), values(state)
 
 
 def independent(x: Instance) -> Array:
