@@ -1,12 +1,12 @@
 """Mamba: a selective scan behind a causal convolution, with a gate.
 
 The operators (operator.py); the scan as a sum, as pairs, as a matrix and in chunks (scan.py); the two discretisations
-(discretization.py); gates (gates.py); and what the scan is where it does not select (special.py).
+(discretization.py); gates (gates.py); what the scan is where it does not select (special.py); and the whole block (block.py).
 """
 
-from . import discretization, gates, scan, special
+from . import block, discretization, gates, scan, special
 from .operator import DECLARATION, DECLARATIONS
 
-CLAIMS = (*scan.CLAIMS, *discretization.CLAIMS, *gates.CLAIMS, *special.CLAIMS)
+CLAIMS = (*scan.CLAIMS, *discretization.CLAIMS, *gates.CLAIMS, *special.CLAIMS, *block.CLAIMS)
 
 __all__ = ["CLAIMS", "DECLARATION", "DECLARATIONS"]
