@@ -5,8 +5,8 @@ from __future__ import annotations
 from sympy import Integer
 
 from ..claim import Claim, Source, variant
-from ..kernel.formulas import And, Equation, Formula, Iff, NonZero, Statement
-from ..kernel.scripts import Both, Direct, Each, Exists, Given, Using
+from ..kernel.formulas import And, Equation, Formula, NonZero, Statement
+from ..kernel.scripts import Direct, Each, Exists
 from ..kernel.terms import Block, Exp, Inverse, Num, Term, named, scalar
 from .operators import BACKWARD_OPERATOR, LSSL, N, m
 
@@ -26,13 +26,14 @@ def sigmoid(at: Term) -> Term:
 
 
 def gated(gate: Term, step: Term) -> Formula:
-    """What is divided by is not 0; the pair is that of a gate; and the implicit rule is its update."""
-    implicit = Equation(after, before + step * (drive - after))
+    """What is divided by is not 0; the pair is that of a gate; and a state obeys the implicit rule as far as it is the gate's."""
+    update = (Num(1) - gate) * before + gate * drive
+    implicit = before + step * (drive - after)
     return And(
         NonZero(1 + Exp(z)),
         NonZero(1 + Exp(-z)),
         Equation(rule(step), Block((Num(1) - gate, gate))),
-        Iff(implicit, Equation(after, (1 - gate) * before + gate * drive)),
+        Equation(after - implicit, (1 + step) * (after - update)),
     )
 
 
@@ -48,10 +49,7 @@ GATE = Claim(
             Exists(),
             Exists(),
             Direct(note="1 / (1 + e^z) = 1 - σ(z)"),
-            Both(
-                Direct((Using(Given("premise"), left=1 / (1 + Exp(z))),), "divide by 1 + e^z"),
-                Direct((Using(Given("premise"), left=1 + Exp(z)),), "times 1 + e^z"),
-            ),
+            Direct(note="(1 + e^z) σ(z) = e^z"),
         )
     ),
     operator=BACKWARD_OPERATOR,

@@ -112,7 +112,7 @@ SUFFICIENT = Claim(
 G = matrices("G", m, N)
 
 
-# The model is drawn for one scalar input: G = (RᵀR)⁻¹ Rᵀ, where the columns of R are those multipliers.
+# For one scalar input G = (RᵀR)⁻¹ Rᵀ, where the columns of R are those multipliers, is a model.
 columns = Stack(Row(reached(j).T, 1), j, 1, T)
 left_inverse = Inverse(columns * columns.T) * columns
 same_state = Assumption("both histories lead to one state", Equation(run(x0)[T], x[T]), solve={v[j]: u[j]})
@@ -135,7 +135,7 @@ def one_history(last: Index = T) -> Formula:
     return And(Equation(z[k], x[k]), outputs, ForAll(Equation(v[i], u[i]), i, 1, last))
 
 
-bounded = Statement(one_history(), le(0, T) & le(T, k), (same_state, readable))
+bounded = Statement(one_history(), le(0, T) & le(T, k) & equal(m, 1), (same_state, readable))
 same_start = {"z0": ((), x0)}
 states_after, outputs_after = (Lemma("state-space/sufficient-state", part=n, at={k: k, T: T}, families=same_start) for n in (0, 1))
 from_u = Lemma("state-space/unrolled", part=0, at={k: T})

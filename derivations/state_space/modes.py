@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..claim import Claim, Source, variant
-from ..kernel.formulas import And, Assumption, Equation, Formula, Iff, Invertible, Less, Statement
-from ..kernel.scripts import Both, Direct, Each, Exists, Given, Hypothesis, Induction, Part, Unfold, Using
+from ..kernel.formulas import And, Assumption, Equation, Formula, Invertible, Less, NonZero, Statement
+from ..kernel.scripts import Direct, Each, Exists, Given, Hypothesis, Induction, Part, Unfold, Using
 from ..kernel.terms import Block, Conj, Eye, Inverse, Num, Recurrence, Sqrt, Sum, Term, Zero, le, matrix, named, recurrence, scalar, vector
 from .convolution import tap
 from .operator import DECLARATION, GU, Abar, Bbar, C, D, N, j, k, l, m, p, u, x, x0, y
@@ -150,7 +150,8 @@ def steady(gamma: Term, decay: Term) -> Formula:
     return And(
         Equation(variances[k], 1 + decay**k * (v0 - 1)),
         Equation(Sum(Conj(weight) * weight, j, 1, k), 1 - decay**k),
-        Iff(Equation(v, modulus2 * v + gamma**2), Equation(v, 1)),
+        NonZero(ONE - decay),
+        Equation(v - (modulus2 * v + gamma**2), (1 - decay) * (v - 1)),
     )
 
 
@@ -165,10 +166,8 @@ STATIONARY = Claim(
         (
             Induction(k, Direct(note="the start"), Direct((Hypothesis(),), "γ² = 1 - |λ|²")),
             Induction(k, Direct(note="no input"), Direct((Using(Hypothesis(), left=modulus2),), "one input more")),
-            Both(
-                Direct((Using(Given("premise"), left=1 / (1 - modulus2)),), "(1 - |λ|²) v = 1 - |λ|²"),
-                Direct((Given("premise"),), "|λ|² + γ² = 1"),
-            ),
+            Exists(),
+            Direct(note="so 1 is the only fixed point"),
         )
     ),
     near_misses=(
