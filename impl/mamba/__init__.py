@@ -1,9 +1,10 @@
 """Mamba: a selective scan behind a causal convolution, with a gate.
 
-The selective scan with either discretisation (selective.py, spans.py) and the convolution (convolution.py).
+The selective scan with either discretisation (selective.py, spans.py), the convolution (convolution.py), the block that has
+both (block.py), and that of Mamba-2 (ssd.py).
 """
 
-from . import convolution
+from . import block, convolution, ssd
 from .selective import recurrent, scan, softplus, step
 
 FORMS = {
@@ -13,4 +14,4 @@ FORMS = {
 }
 STEPS = {"selective-scan": step, "selective-scan-zoh": step, "causal-conv1d": convolution.step}
 
-__all__ = ["FORMS", "STEPS", "convolution", "recurrent", "scan", "softplus", "step"]
+__all__ = ["FORMS", "STEPS", "block", "convolution", "recurrent", "scan", "softplus", "ssd", "step"]
