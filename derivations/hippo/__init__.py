@@ -4,8 +4,8 @@ Sources: Gu, Dao, Ermon, Rudra, Ré, "HiPPO", arXiv 2008.07669; Gu, Johnson, Tim
 arXiv 2206.12037; Voelker, Kajić, Eliasmith, "Legendre Memory Units", NeurIPS 2019.
 """
 
-from . import matrices, polynomials, scaled, translated
+from . import matrices, polynomials, rescaled, scaled, translated
 
-CLAIMS = (*polynomials.CLAIMS, *scaled.CLAIMS, *translated.CLAIMS, *matrices.CLAIMS)
+CLAIMS = (*polynomials.CLAIMS, *scaled.CLAIMS, *translated.CLAIMS, *matrices.CLAIMS, *rescaled.CLAIMS)
 
 __all__ = ["CLAIMS"]

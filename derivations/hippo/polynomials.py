@@ -24,13 +24,16 @@ SZEGO = "Szegő, Orthogonal Polynomials, 4th ed."
 n, k, N = indices("n k N")
 x, t, tau, theta = map(scalar, ("x", "t", "tau", "theta"))
 every_degree = le(0, n)
+MINUS_ONE = Num(-1)
 
 
 def _unit(i: int) -> Term:
     return Block(tuple(Num(int(i == j)) for j in range(4)))
 
 
-def _members(at: Any, argument: Term) -> Rec:
+def members(at: Any, argument: Term) -> Rec:
+    """The column (P_n, P_{n-1}) over the column of their slopes, at an argument."""
+
     def step(m: Any, before: Term) -> Term:
         value, earlier, slope, earlier_slope = (_unit(i) * before for i in range(4))
         new = Ind(2 * m - 1) * argument * value - Ind(m - 1) * earlier
@@ -42,22 +45,22 @@ def _members(at: Any, argument: Term) -> Rec:
 
 def legendre(at: Any, argument: Term = x) -> Term:
     """P_n at an argument."""
-    return named("P", _unit(0) * _members(at, argument), at, argument)
+    return named("P", _unit(0) * members(at, argument), at, argument)
 
 
 def before(at: Any, argument: Term = x) -> Term:
     """P_{n-1} at an argument, and 0 for n = 0."""
-    return named("P_before", _unit(1) * _members(at, argument), at, argument)
+    return named("P_before", _unit(1) * members(at, argument), at, argument)
 
 
 def slope(at: Any, argument: Term = x) -> Term:
     """The derivative of P_n at an argument."""
-    return named("P'", _unit(2) * _members(at, argument), at, argument)
+    return named("P'", _unit(2) * members(at, argument), at, argument)
 
 
 def slope_before(at: Any, argument: Term = x) -> Term:
     """The derivative of P_{n-1} at an argument, and 0 for n = 0."""
-    return named("P'_before", _unit(3) * _members(at, argument), at, argument)
+    return named("P'_before", _unit(3) * members(at, argument), at, argument)
 
 
 def sign(power: Any) -> Term:
@@ -68,6 +71,15 @@ def sign(power: Any) -> Term:
 def u(time: Term) -> Term:
     """The input, a continuous function of time."""
     return Apply("u", (time,), 1, 1)
+
+
+# any input, a straight line written apart: two coefficients reproduce it from a window
+constant, incline, share = scalar("a"), scalar("b"), scalar("w")
+
+
+def drive(time: Term) -> Term:
+    """a + b time + w v(time), for any function v."""
+    return named("u", constant + incline * time + share * Apply("v", (time,), 1, 1), time)
 
 
 def norm2(at: Any) -> Term:
@@ -192,7 +204,7 @@ wide = Assumption("θ ≠ 0", NonZero(theta))
 
 def stretched(at: Term = tau) -> Term:
     """2τ/t - 1."""
-    return 2 * at / t - 1
+    return 2 * at / t + MINUS_ONE
 
 
 def sliding(at: Term = tau) -> Term:

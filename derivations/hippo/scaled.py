@@ -80,10 +80,10 @@ MOMENTS = Claim(
         )
     ),
     near_misses=(
-        variant(moving, "before the start", drop="t ≠ 0"),
-        variant(moving, "n on the diagonal", moves(flow(n))),
-        variant(moving, "degree n counted twice", moves(flow(last=n))),
-        variant(moving, "the input is forgotten", moves(flow(drive=0 * u(t)))),
+        variant(moving, "before the start", drop="t ≠ 0", at={n: 0, t: 0}),
+        variant(moving, "n on the diagonal", moves(flow(n)), at={n: 0, t: 1}),
+        variant(moving, "degree n counted twice", moves(flow(last=n)), at={n: 0, t: 1}),
+        variant(moving, "the input is forgotten", moves(flow(drive=0 * u(t))), at={n: 0, t: 1}),
     ),
 )
 

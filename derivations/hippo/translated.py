@@ -14,20 +14,34 @@ from typing import Any
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, NonZero, Statement
-from ..kernel.scripts import Direct, Each, Exists, Given, Integrands, Lemma, Part, Rowwise, Using
-from ..kernel.terms import Apply, Deriv, Integral, Num, Sqrt, Stack, Sum, Term, Where, entries, le, named, scalar
-from .polynomials import HIPPO, LMU, NOTE, N, every_degree, k, legendre, n, norm2, sign, sliding, t, tau, theta, wide
+from ..kernel.scripts import Direct, Each, Exists, Given, Hypothesis, Induction, Integrands, Lemma, Part, Rowwise, Using
+from ..kernel.terms import Deriv, Integral, Num, Sqrt, Stack, Sum, Term, Where, entries, le, named, scalar
+from .polynomials import (
+    HIPPO,
+    LMU,
+    MINUS_ONE,
+    NOTE,
+    N,
+    constant,
+    drive,
+    every_degree,
+    incline,
+    k,
+    legendre,
+    n,
+    norm2,
+    share,
+    sign,
+    sliding,
+    t,
+    tau,
+    theta,
+    wide,
+)
 from .scaled import coefficients, column, legs_input, row
 
-constant, share = scalar("a"), scalar("w")
-
-
-def drive(time: Term) -> Term:
-    """Any input, its constant part written apart: constants are known to be reproduced."""
-    return named("u", constant + share * Apply("v", (time,), 1, 1), time)
-
-
 past = (t - theta, t)
+s = scalar("s")
 
 
 def collected(at: Any) -> Term:
@@ -63,6 +77,8 @@ def moves(right: Term) -> Formula:
 moving = Statement(moves(flow()), every_degree, (wide,))
 at_window = {"x": ((), sliding())}
 
+at_degree_one = {n: 1, t: 1, theta: 1, constant: 1, incline: 0, share: 1}
+
 MOMENTS = Claim(
     id="hippo/legt-moments",
     title="the moments of a window move by those of lower degree, by what enters and by what leaves, for every degree",
@@ -92,10 +108,10 @@ MOMENTS = Claim(
         )
     ),
     near_misses=(
-        variant(moving, "a window of length 0", drop="θ ≠ 0"),
-        variant(moving, "what leaves has no sign", moves(flow(leaving=drive(t - theta)))),
-        variant(moving, "nothing leaves", moves(flow(leaving=0 * drive(t)))),
-        variant(moving, "the lowest degree is left out", moves(flow(last=n - 2))),
+        variant(moving, "a window of length 0", drop="θ ≠ 0", at={n: 0, theta: 0}),
+        variant(moving, "what leaves has no sign", moves(flow(leaving=drive(t - theta))), at=at_degree_one),
+        variant(moving, "nothing leaves", moves(flow(leaving=0 * drive(t))), at=at_degree_one),
+        variant(moving, "the lowest degree is left out", moves(flow(last=n - 2)), at=at_degree_one),
     ),
 )
 
@@ -134,8 +150,9 @@ def follows(right: Term) -> Formula:
 
 
 # where the search for a counterexample need not look far
-at_zero = {N: 1, theta: 0, t: 0, constant: 0, share: 0}
-at_one, at_two = ({N: size, t: 1, theta: 1, constant: 0, share: 1} for size in (1, 2))
+at_zero = {N: 1, theta: 0, t: 0, constant: 0, incline: 0, share: 0}
+at_one, at_two = ({N: size, t: 1, theta: 1, constant: 0, incline: 0, share: 1} for size in (1, 2))
+on_a_line = {N: 2, t: 0, theta: 1, constant: 0, scalar("b_0"): 1}
 
 erring = Statement(follows(closed() - lost()), le(1, N), (wide,))
 
@@ -164,10 +181,52 @@ RESIDUAL = Claim(
     ),
 )
 
+
+def in_unit_window(at: Any) -> Term:
+    """The integral of u P_n over the window as one over [0, 1], which is there for θ = 0 too."""
+    return Integral(drive(t - theta + theta * s) * legendre(at, 2 * s + MINUS_ONE), s, 0, 1)
+
+
+def both_ways(factor: Term) -> Formula:
+    """The series at the lower end of the window, from either kind of integral."""
+    return And(NonZero(theta), Equation(factor * recalled(in_unit_window), recalled(collected)))
+
+
+recalling = Statement(both_ways(theta), le(0, N), (wide,))
+to_the_end = {"r": ((), Num(1))}
+
+RECALLED = Claim(
+    id="hippo/legt-recalled",
+    title="what the coefficients say of u(t - θ), from integrals over the window and from integrals over [0, 1]",
+    statement=recalling,
+    sources=(Source(HIPPO, "appendix D.1"),),
+    proof=Induction(
+        N,
+        base=Each((Exists(), Direct())),
+        step=Each(
+            (
+                Exists(),
+                Direct(
+                    (
+                        Using(Hypothesis()),
+                        Using(Lemma("hippo/unit-window", part=1, at={n: N}, families=to_the_end), left=sign(N) * norm2(N)),
+                    ),
+                    "one term more",
+                ),
+            )
+        ),
+    ),
+    near_misses=(
+        variant(recalling, "a window of length 0", drop="θ ≠ 0"),
+        variant(recalling, "without the factor θ", both_ways(Num(1)), at={N: 1, t: 0, theta: 2, constant: 1, incline: 0, share: 0}),
+        variant(recalling, "θ squared", both_ways(theta**2), at={N: 1, t: 0, theta: 2, constant: 1, incline: 0, share: 0}),
+    ),
+)
+
 reproduced = Assumption(
     "the coefficients reproduce u(t - θ)",
-    Equation(recalled(collected), theta * drive(t - theta)),
-    solve={share: Num(0)},
+    Equation(recalled(in_unit_window), drive(t - theta)),
+    solve={share: Num(0), incline: Where(le(2, N), scalar("b_0"), Num(0))},
 )
 translated = Statement(follows(closed()), le(1, N), (wide, reproduced))
 
@@ -190,8 +249,9 @@ LEGT = Claim(
                 n,
                 Direct(
                     (
-                        Using(Lemma("hippo/legt-residual", part=1), row=n),
-                        Using(Given(reproduced.name), left=Sqrt(norm2(n)) * sign(n) / theta**2),
+                        Using(Lemma("hippo/legt-residual", part=1, at={N: N}), row=n),
+                        Using(Given(reproduced.name), left=Sqrt(norm2(n)) * sign(n) / theta),
+                        Using(Lemma("hippo/legt-recalled", part=1, at={N: N}), left=-Sqrt(norm2(n)) * sign(n) / theta**2),
                     ),
                     "no error is left",
                 ),
@@ -201,9 +261,9 @@ LEGT = Claim(
     near_misses=(
         variant(translated, "a window of length 0", drop="θ ≠ 0", at=at_zero),
         variant(translated, "any history", drop=reproduced.name, at=at_one),
-        variant(translated, "A without signs", follows(closed(legt_matrix(Num(1)))), at={N: 2, t: 0, theta: 1, constant: 1}),
-        variant(translated, "the triangular A of HiPPO-LegS", follows(closed(legt_matrix(Num(0)))), at={N: 2, t: 0, theta: 1, constant: 1}),
+        variant(translated, "A without signs", follows(closed(legt_matrix(Num(1)))), at=on_a_line),
+        variant(translated, "the triangular A of HiPPO-LegS", follows(closed(legt_matrix(Num(0)))), at=on_a_line),
     ),
 )
 
-CLAIMS = (MOMENTS, RESIDUAL)
+CLAIMS = (MOMENTS, RESIDUAL, RECALLED, LEGT)
