@@ -8,6 +8,7 @@ import torch
 from scipy import signal
 
 from isoform.impl import discretization, hippo, s4, state_space
+from isoform.impl.s4 import call, diagonal, low_rank
 
 EPS = torch.finfo(torch.float64).eps
 LENGTHS = [1, 2, 3, 4, 7, 8, 33, 64]
@@ -45,7 +46,7 @@ def test_the_steps_in_o_of_n_are_those_of_the_dense_matrix():
     given = parameters()
     u, state = torch.randn(3, 2).double(), torch.randn(3, 2, 4).to(torch.complex128)
     Abar, Bbar = dense(**given)
-    y, new = s4.step(u, **given, state=state)
+    y, new = low_rank.step(u, **given, state=state)
     want = torch.einsum("dij,bdj->bdi", Abar, state) + u.unsqueeze(-1) * Bbar
     size = state.abs().max() + u.abs().max()
     assert (new - want).abs().max() <= 64 * EPS * size, "4 states, each term of a Woodbury product bounded by the state"
@@ -58,7 +59,7 @@ def test_the_kernel_at_roots_of_unity_is_that_of_the_powers(length, dtype):
     """C̃ loses a factor of 1/(length Δ|λ|) <= 1/(0.1 · 0.25 · length) to its difference; n = 4 terms a sum."""
     given = parameters(dtype=dtype)
     want = powers(*dense(**given), given["C"], length)
-    found = s4.dplr_kernel(**given, length=length)
+    found = low_rank.kernel(**given, length=length)
     size = given["C"].abs().amax() * given["B"].abs().amax()
     assert found.shape == (2, length)
     assert (found - want).abs().max() <= 40 * 64 * EPS * size
@@ -69,21 +70,21 @@ def test_the_node_at_minus_one_is_half_of_delta_c_b():
     given = parameters(d=1)
     length = 8
     Abar, Bbar = dense(**given)
-    x = s4._enter(
+    x = call.enter(
         "", torch.zeros(1, 1).double(), "b d", *(given[n] for n in ("Lambda", "P", "B", "C")), None, given["delta"], None, "state"
     )
     kernel = torch.stack([given["C"][0] @ torch.matrix_power(Abar[0], l) @ Bbar[0] for l in range(length)])
     at = torch.fft.fft(kernel)[length // 2]
-    row = given["C"] - s4._row_power(Abar, given["C"], length)
+    row = given["C"] - low_rank._row_power(Abar, given["C"], length)
     assert (at - (row * given["B"]).sum() * given["delta"][0] / 2).abs() <= 256 * EPS * kernel.abs().sum()
-    assert s4._nodes(x, row, (x.h.unsqueeze(-1) * x.B).unsqueeze(0), length).isfinite().all()
+    assert low_rank._nodes(x, row, (x.h.unsqueeze(-1) * x.B).unsqueeze(0), length).isfinite().all()
 
 
 def test_without_the_truncation_all_periods_add_up(monkeypatch):
     given = parameters()
-    true = s4.dplr_kernel(**given, length=8)
-    monkeypatch.setattr(s4, "_row_power", lambda a, row, count: torch.zeros_like(row))
-    aliased = s4.dplr_kernel(**given, length=8)
+    true = low_rank.kernel(**given, length=8)
+    monkeypatch.setattr(low_rank, "_row_power", lambda a, row, count: torch.zeros_like(row))
+    aliased = low_rank.kernel(**given, length=8)
     Abar, Bbar = dense(**given)
     added = torch.linalg.solve(torch.eye(4) - torch.matrix_power(Abar, 8), Bbar)
     assert (aliased - powers(Abar, added, given["C"], 8)).abs().max() <= 1e4 * EPS * true.abs().max()
@@ -103,14 +104,14 @@ def test_gradients(form, dtype, length):
     assert torch.autograd.gradcheck(lambda *x: form(*x, output_final_state=True), leaves)
 
 
-@pytest.mark.parametrize("rule", s4.RULES)
+@pytest.mark.parametrize("rule", diagonal.RULES)
 @pytest.mark.parametrize("form", s4.FORMS["s4d"], ids=lambda f: f.__name__)
 def test_a_diagonal_system_is_the_time_invariant_one(form, rule):
     given = parameters()
     del given["P"]
     u, state = torch.randn(3, 2, 21).double(), torch.randn(3, 2, 4).to(torch.complex128)
     y, last = form(u, **given, D=torch.tensor([0.5, -2.0]).double(), initial_state=state, output_final_state=True, rule=rule)
-    Abar, Bbar = s4.RULES[rule](given["Lambda"], given["B"], given["delta"], diagonal=True)
+    Abar, Bbar = diagonal.RULES[rule](given["Lambda"], given["B"], given["delta"], diagonal=True)
     for d, feed in enumerate((0.5, -2.0)):
         want, end = state_space.recurrent(u[:, d], Abar[d], Bbar[d], given["C"][d], feed, state[:, d], True)
         size = given["C"].abs().sum() * (state.abs().max() + 21 * u.abs().max())
@@ -123,7 +124,7 @@ def test_the_split_vandermonde_product_is_the_sum_of_powers(length):
     given = parameters(n=5)
     a = torch.exp(given["Lambda"] * given["delta"].unsqueeze(-1))
     want = (given["C"] * given["B"]).unsqueeze(-1) * a.unsqueeze(-1) ** torch.arange(length)
-    found = s4.diagonal_kernel(a, given["B"], given["C"], length)
+    found = diagonal.kernel(a, given["B"], given["C"], length)
     assert (found - want.sum(1).real).abs().max() <= 8 * (length + 5) * EPS * (given["C"] * given["B"]).abs().sum()
 
 
@@ -131,20 +132,20 @@ def test_one_of_each_pair_with_twice_its_c():
     given = parameters(n=3, d=1)
     whole = {n: torch.cat([x, x.conj().resolve_conj()], -1) if n != "delta" else x for n, x in given.items() if n != "P"}
     u = torch.randn(1, 1, 12).double()
-    both = s4.diagonal_convolution(u, **whole)
-    half = s4.diagonal_convolution(u, **{n: 2 * x if n == "C" else x for n, x in given.items() if n != "P"})
+    both = diagonal.convolution(u, **whole)
+    half = diagonal.convolution(u, **{n: 2 * x if n == "C" else x for n, x in given.items() if n != "P"})
     assert (both - half).abs().max() <= 1e3 * EPS * both.abs().max()
     assert both.dtype == torch.float64
 
 
 def test_initialisations_are_the_papers():
-    Lambda, B = s4.lin_init(3)
+    Lambda, B = diagonal.lin_init(3)
     assert torch.equal(Lambda, torch.tensor([-0.5, -0.5 + 1j * math.pi, -0.5 + 2j * math.pi], dtype=torch.complex128))
     assert torch.equal(B, torch.ones(3, dtype=torch.complex128))
-    Lambda, _ = s4.inv_init(2)
+    Lambda, _ = diagonal.inv_init(2)
     want = [-0.5 + 1j * 4 / math.pi * (4 / (2 * k + 1) - 1) for k in range(2)]
     assert torch.allclose(Lambda, torch.tensor(want, dtype=torch.complex128), rtol=4 * EPS, atol=0)
-    found, B = s4.legs_init(8)
+    found, B = diagonal.legs_init(8)
     assert torch.equal(found, hippo.legs_dplr(8).Lambda)
     assert (B - hippo.legs_dplr(8).B).abs().max() == 0
 
@@ -156,7 +157,7 @@ def test_s4_with_the_matrices_of_hippo_is_the_bilinear_system_by_scipy():
     read = np.cos(np.arange(8.0))
     C = torch.tensor(read).to(f.V) @ f.V
     u = torch.sin(torch.arange(40).double() / 3)[None, None]
-    own = [s4.convolution, s4.recurrent]
+    own = [low_rank.convolution, low_rank.recurrent]
     ad, bd, *_ = signal.cont2discrete((A, B[:, None], np.zeros((1, 8)), np.zeros((1, 1))), 0.1, method="gbt", alpha=0.5)
     x, want = np.zeros(8), []
     for value in u[0, 0].numpy():
@@ -184,11 +185,11 @@ def test_dtypes(form, u, given, state):
     assert (y.dtype, last.dtype) == (u, state)
 
 
-@pytest.mark.parametrize("form", [s4.convolution, s4.diagonal_convolution, s4.diagonal_scan], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("form", [low_rank.convolution, diagonal.convolution, diagonal.associative_scan], ids=lambda f: f.__name__)
 def test_compiles_into_one_graph(form):
     torch.compiler.reset()
     given = parameters()
-    if form is not s4.convolution:
+    if form is not low_rank.convolution:
         del given["P"]
     u, state = torch.randn(2, 2, 9).double(), torch.randn(2, 2, 4).to(torch.complex128)
     y, last = form(u, **given, initial_state=state, output_final_state=True)
@@ -216,6 +217,6 @@ def test_a_wrong_argument_is_named(changes, error, sentence):
 def test_an_unknown_rule_and_no_length_are_named():
     given = parameters()
     with pytest.raises(ValueError, match="rule must be one of zoh, bilinear, not 'euler'"):
-        s4.diagonal_step(torch.ones(1, 2), given["Lambda"], given["B"], given["C"], rule="euler")
+        diagonal.step(torch.ones(1, 2), given["Lambda"], given["B"], given["C"], rule="euler")
     with pytest.raises(ValueError, match="length must be at least 1"):
-        s4.dplr_kernel(**given, length=0)
+        low_rank.kernel(**given, length=0)

@@ -6,14 +6,15 @@ import pytest
 import torch
 
 from isoform.impl import discretization, s4
+from isoform.impl.s4 import diagonal, low_rank
 from isoform.properties.columns import operator
 from isoform.properties.laws import laws
 from isoform.properties.operator import Form
 from isoform.properties.running import run_law
 
 LAWS = {law.name: law for law in laws()}
-BASES = {"s4": s4.convolution, "s4d": s4.diagonal_convolution}
-SIBLINGS = {"s4": s4.recurrent, "s4d": s4.diagonal_recurrent}
+BASES = {"s4": low_rank.convolution, "s4d": diagonal.convolution}
+SIBLINGS = {"s4": low_rank.recurrent, "s4d": diagonal.recurrent}
 
 
 def faulty(change):
@@ -119,12 +120,12 @@ def another_rule(base, call):
 @faulty
 def aliased(base, call):
     """The kernel with all of its periods added up: C in place of C (I - Ā^l)."""
-    kept = s4._row_power
-    s4._row_power = lambda a, row, count: torch.zeros_like(row)
+    kept = low_rank._row_power
+    low_rank._row_power = lambda a, row, count: torch.zeros_like(row)
     try:
         return base(**call)
     finally:
-        s4._row_power = kept
+        low_rank._row_power = kept
 
 
 @faulty
@@ -319,4 +320,4 @@ def test_a_faulty_step_is_caught(plant, name, scale):
 
 
 def test_the_rule_of_a_diagonal_system_is_the_one_of_its_column():
-    assert {"zoh": discretization.zoh, "bilinear": discretization.bilinear} == s4.RULES
+    assert {"zoh": discretization.zoh, "bilinear": discretization.bilinear} == diagonal.RULES
