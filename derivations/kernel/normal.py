@@ -221,6 +221,9 @@ class Reader:
         return self._element("row", cast(Term, x.args[0]), (read(cast(Expr, x.args[1])),), x.shape)
 
     def _entry(self, x: tm.Entry) -> Poly:
+        of = x.args[0]
+        if isinstance(of, tm.Rec) and self._at_start(of):
+            return self._raw(tm.Entry(of.init, *cast("tuple[Expr, Expr]", x.args[1:])))
         ixs = (read(cast(Expr, x.args[1])), read(cast(Expr, x.args[2])))
         return self._element("entry", cast(Term, x.args[0]), ixs, (Integer(1), Integer(1)))
 

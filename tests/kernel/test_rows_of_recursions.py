@@ -8,10 +8,28 @@ from isoform.derivations.kernel.formulas import Equation, Statement
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.prove import prove
 from isoform.derivations.kernel.scripts import Direct
-from isoform.derivations.kernel.terms import Cond, Recurrence, Row, Stack, Term, indices, le, recurrence, vectors
+from isoform.derivations.kernel.terms import (
+    Cond,
+    Entry,
+    Eye,
+    Recurrence,
+    Row,
+    Stack,
+    Term,
+    equal,
+    indicator,
+    indices,
+    le,
+    matrix,
+    recurrence,
+    vectors,
+)
 
 d, T, s, r, t = indices("d T s r t")
 x = vectors("x", d)
+
+
+P = recurrence("P", Eye(T), lambda t, P: matrix("A", T, T) * P)
 
 
 def rows(first: int) -> Recurrence:
@@ -50,5 +68,29 @@ def test_a_row_at_the_start_is_that_of_the_initial_value() -> None:
     ids=["next row", "another numbering", "a later time", "any time", "before the start", "row 0", "row T + 1"],
 )
 def test_other_rows_and_times_are_refused(term: Term, value: Term, where: Cond) -> None:
+    with pytest.raises(Unproved):
+        show(term, value, where)
+
+
+BOTH = INSIDE & le(1, r) & le(r, T)
+
+
+def test_an_entry_at_the_start_is_that_of_the_initial_value() -> None:
+    assert show(Entry(P[0], s, r), indicator(equal(s, r)), BOTH)
+    assert show(Entry(rows(1)[0], s, r), Row(x[s], r), BOTH & le(T, d))
+
+
+@pytest.mark.parametrize(
+    ("term", "value", "where"),
+    [
+        (Entry(P[0], s, r), indicator(equal(s, r + 1)), BOTH),
+        (Entry(P[1], s, r), indicator(equal(s, r)), BOTH),
+        (Entry(P[t], s, r), indicator(equal(s, r)), BOTH & le(0, t)),
+        (Entry(P[0], s, r), indicator(equal(s, r)), INSIDE & le(1, r)),
+        (Entry(rows(1)[0], s, r), Row(x[r], s), BOTH & le(T, d)),
+    ],
+    ids=["beside the diagonal", "a later time", "any time", "beyond the last column", "transposed"],
+)
+def test_other_entries_and_times_are_refused(term: Term, value: Term, where: Cond) -> None:
     with pytest.raises(Unproved):
         show(term, value, where)
