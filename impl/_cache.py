@@ -13,9 +13,10 @@ from torch import Tensor
 
 from ._common import _seen_finite, check_positive, writable
 
-_PLAIN = (torch.float64, torch.float32)
 LEAST = 16
 """Tokens that a new buffer has room for, at least."""
+_PLAIN = (torch.float64, torch.float32)
+"""What sums are kept in."""
 
 
 class KVCache(NamedTuple):

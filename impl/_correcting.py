@@ -32,13 +32,16 @@ def chunks(decay_of: DecayOf) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
 
     def form(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
         *gates, beta, state, layout = rest
-        if layout is None and in_place(q, k, v, *gates, beta, state):
-            (q, k, v, beta), by_time = (_by_time(x) for x in (q, k, v, beta)), [_by_time(g) for g in gates]
-            o, last, before = _chunks_in_place(q, k, v, beta, state, decay_of(*by_time))
-            if _seen_finite(o):
-                return _by_head(o), last, _by_head(before)
-            q, k, v, beta = (_by_head(x) for x in (q, k, v, beta))
-        return _chunks(q, k, v, gates, beta, state, layout, decay_of)
+        if layout is not None or not in_place(q, k, v, *gates, beta, state):
+            return _chunks(q, k, v, gates, beta, state, layout, decay_of)
+        q, k, v, beta, *gates = (_by_time(x) for x in (q, k, v, beta, *gates))
+        o, last, before = _chunks_in_place(q, k, v, beta, state, decay_of(*gates))
+        if not _seen_finite(o):
+            k, v, beta, gates, stain = _quarantined(k, v, beta, gates)
+            o, last, before = _chunks_in_place(q, k, v, beta, state, decay_of(*gates))
+            if stain is not None:
+                o, last, before = _stained(o, last, before, stain)
+        return _by_head(o), last, _by_head(before)
 
     return form
 
@@ -80,8 +83,8 @@ def _chunks(
     decay_of: DecayOf,
 ) -> tuple[Float[Tensor, "b h m c v"], Float[Tensor, "n h k v"], Float[Tensor, "b h m k v"]]:
     """All chunks at once but for the state, whatever the inputs are and whoever records what is done."""
-    (k, beta, *_, v), stain = quarantine(k, beta, *(g.clamp(min=0.0) for g in gates), v)
-    decay = decay_of(*(torch.where(g < torch.inf, g, 0.0) for g in gates))
+    k, v, beta, gates, stain = _quarantined(k, v, beta, gates)
+    decay = decay_of(*gates)
     found = beta * k
     overlaps, scores = (k @ found.mT).triu_(1), (k @ q.mT).triu_()
     begun, kept = v.new_ones(()), None if stain is None else stain[..., -1:, :] + 1.0
@@ -113,7 +116,7 @@ def _chunks_in_place(
     state: Float[Tensor, "b h k v"],
     decay: Decay | None,
 ) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "b h k v"], Float[Tensor, "m b h k v"]]:
-    """`_chunks` of inputs that are finite, and right if the output is."""
+    """`_chunks` of inputs that are finite, or if the output is."""
     overlaps, scores = _masked(k @ k.mT, decay, 1), _masked(k @ q.mT, decay, 0)
     inverse = _inverse(overlaps.mul_(beta.mT)).mul_(beta)
     writes = inverse.mT @ v
@@ -132,6 +135,21 @@ def _chunks_in_place(
     o = q @ before
     _add_product(o if decay is None else o.mul_(decay.begun), scores.mT, writes)
     return o, last, before
+
+
+def _quarantined(k: Tensor, v: Tensor, beta: Tensor, gates: list[Tensor]) -> tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor | None]:
+    """`quarantine`; a log-gate of -∞ is none of those that it is for."""
+    (k, beta, *_, v), stain = quarantine(k, beta, *(g.clamp(min=0.0) for g in gates), v)
+    return k, v, beta, [torch.where(g < torch.inf, g, 0.0) for g in gates], stain
+
+
+def _stained(
+    o: Float[Tensor, "m b h c v"], last: Float[Tensor, "b h k v"], before: Float[Tensor, "m b h k v"], stain: Float[Tensor, "m b h c v"]
+) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "b h k v"], Float[Tensor, "m b h k v"]]:
+    """The results with the stain that each chunk has and hands on."""
+    after = stain[..., -1:, :].cumsum(0)
+    entered = torch.cat([torch.zeros_like(after[:1]), after[:-1]])
+    return o + (stain + entered), last + after[-1], before + entered
 
 
 def _gradient(
