@@ -284,7 +284,9 @@ class Reader:
         b, body, span = self._scope(x)
         lo, hi = (read(cast(Expr, e)) for e in x.args[2:4])
         p = self.under(span).read(body)
-        return self._one(ordered_product(p, b, lo, hi, x.decreasing, x.shape, self.facts))
+        # multiples of the identity have a number for their product, times the identity
+        shape = x.shape if any(m.word for m, _ in p) else (Integer(1), Integer(1))
+        return self._one(ordered_product(p, b, lo, hi, x.decreasing, shape, self.facts))
 
     def _power(self, x: tm.Power) -> Poly:
         base, e = cast(Term, x.args[0]), read(cast(Expr, x.args[1]))

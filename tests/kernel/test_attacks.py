@@ -214,6 +214,21 @@ EQUATIONS: dict[str, tuple[tuple[Any, Any], tuple[Any, Any], Cond]] = {
         (Row(Diag(Stack(al[k], k, n, m)) * Stack(be[k], k, n, m), i), al[i] * be[i]),
         le(n, i) & le(i, m),
     ),
+    "a product of multiples of the identity": (
+        (Prod(al[i] * identity, i, 1, n) * A, Prod(al[i], i, 2, n) * A),
+        (Prod(al[i] * identity, i, 1, n) * A, Prod(al[i], i, 1, n) * A),
+        le(0, n),
+    ),
+    "a product of multiples of the identity, and of zeros": (
+        (Prod(Zero(d, d), i, 1, n), Zero(d, d)),
+        (Prod(Zero(d, d), i, 1, n), identity),
+        equal(n, 0),
+    ),
+    "a product of sums with the identity": (
+        (Prod(al[i] * identity + M[i], i, 1, n), Prod(al[i], i, 1, n) * identity),
+        (Prod(al[i] * identity + 0 * M[i], i, 1, n), Prod(al[i], i, 1, n) * identity),
+        le(0, n),
+    ),
     "an index that the facts fix": ((al[i], al[n + 1]), (al[i], al[n]), le(i, n) & le(n, i)),
     "an index that is known from one side": ((al[i], al[n]), (al[i] + al[n], al[n] + al[i]), le(i, n)),
     "indices that fix each other": ((al[i] * be[j], al[k] * be[k + 1]), (al[i] * be[j], al[k] * be[k]), equal(i, j) & equal(j, k)),
