@@ -4,8 +4,16 @@ Sources: Gu, Dao, Ermon, Rudra, Ré, "HiPPO", arXiv 2008.07669; Gu, Johnson, Tim
 arXiv 2206.12037; Voelker, Kajić, Eliasmith, "Legendre Memory Units", NeurIPS 2019.
 """
 
-from . import matrices, polynomials, rescaled, scaled, translated
+from . import convolution, matrices, polynomials, projection, rescaled, scaled, translated
 
-CLAIMS = (*polynomials.CLAIMS, *scaled.CLAIMS, *translated.CLAIMS, *matrices.CLAIMS, *rescaled.CLAIMS)
+CLAIMS = (
+    *projection.CLAIMS,
+    *polynomials.CLAIMS,
+    *scaled.CLAIMS,
+    *translated.CLAIMS,
+    *matrices.CLAIMS,
+    *rescaled.CLAIMS,
+    *convolution.CLAIMS,
+)
 
 __all__ = ["CLAIMS"]
