@@ -11,8 +11,8 @@ from typing import Any
 from ..claim import Claim, Source, variant
 from ..hippo.polynomials import norm2
 from ..hippo.scaled import legs_input, legs_matrix
-from ..kernel.formulas import Assumption, Equation, ForAll, Formula, Statement
-from ..kernel.scripts import Direct, ForEach, Given, Using
+from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
+from ..kernel.scripts import Cases, Direct, Each, ForEach, Given, Using
 from ..kernel.terms import (
     Diag,
     Entry,
@@ -28,6 +28,7 @@ from ..kernel.terms import (
     indicator,
     indices,
     le,
+    lt,
     matrix,
     named,
     scalar,
@@ -51,24 +52,33 @@ def skew(of: Term) -> Formula:
     return everywhere(Equation(Entry(of, n, k) + Entry(of, k, n), 0))
 
 
-def skew_by(correction: Any = HALF, diagonal: Term = HALF, matrix: Term = A) -> Formula:
-    """-A, corrected, is skew."""
-    return skew(correction * B * B.T + diagonal * ones - matrix)
+def normal_less(correction: Any = HALF, diagonal: Term = HALF, matrix: Term = A) -> Formula:
+    """-A, corrected by a matrix of rank one, is skew up to a multiple of the identity, and commutes with its transpose."""
+    normal = correction * B * B.T - matrix
+    commutes = Equation(Entry(normal * normal.T, n, k), Entry(normal.T * normal, n, k))
+    return And(skew(normal + diagonal * ones), everywhere(commutes))
 
 
-nplr = Statement(skew_by(), le(0, N))
+nplr = Statement(normal_less(), le(0, N))
+
+commuting = Direct(note="products of rows and products of columns: (√(2j+1))² = 2j + 1, added up")
 
 NPLR = Claim(
     id="s4/nplr",
-    title="HiPPO-LegS is normal less rank one: A + ½I + ½BBᵀ is skew, for every number of coefficients",
+    title="HiPPO-LegS is normal less rank one: A + ½BBᵀ commutes with its transpose, and is skew but for -½I, for every N",
     statement=nplr,
     sources=(Source(GU, "theorem 1 and appendix C.1, HiPPO-LegS", "the A of hippo/legs with its sign reversed, as in ẋ = A x + B u"),),
-    proof=ForEach(ForEach(Direct(note="½√(2n+1)√(2k+1) above the diagonal, its opposite below, ½ - (n+1) + ½(2n+1) = 0 on it"))),
+    proof=Each(
+        (
+            ForEach(ForEach(Direct(note="½√(2n+1)√(2k+1) above the diagonal, its opposite below, ½ - (n+1) + ½(2n+1) = 0 on it"))),
+            ForEach(ForEach(Cases(((lt(k, n), commuting), (equal(k, n), commuting), (lt(n, k), commuting))))),
+        )
+    ),
     near_misses=(
-        variant(nplr, "BBᵀ in the place of ½BBᵀ", skew_by(correction=1)),
-        variant(nplr, "the identity in the place of ½I", skew_by(diagonal=Num(1))),
-        variant(nplr, "subtracted", skew_by(correction=-HALF)),
-        variant(nplr, "n on the diagonal of A", skew_by(matrix=legs_matrix(diagonal=Num(0)))),
+        variant(nplr, "BBᵀ in the place of ½BBᵀ", normal_less(correction=1)),
+        variant(nplr, "the identity in the place of ½I", normal_less(diagonal=Num(1))),
+        variant(nplr, "subtracted", normal_less(correction=-HALF)),
+        variant(nplr, "n on the diagonal of A", normal_less(matrix=legs_matrix(diagonal=Num(0)))),
     ),
 )
 
