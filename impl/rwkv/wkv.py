@@ -16,11 +16,14 @@ continuation does, has its gradient through a e^{-p} and b e^{-p}.
 
 from __future__ import annotations
 
+from math import isqrt
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._common import accumulator, check, check_state
+from .._common import accumulator, check, check_state, eager
+from .._memory import CACHED
 from .._scan import associative_scan, scan
 
 Result = Float[Tensor, "b t c"] | tuple[Float[Tensor, "b t c"], Float[Tensor, "b 3 c"]]
@@ -62,20 +65,15 @@ def parallel(
 ) -> Result:
     """All tokens at once: the running maxima by a scan in (max, +), then both sums by one first-order scan.
 
-    Returns o, or (o, state) if ``output_final_state``; raises as `recurrent` does.
+    On a CPU as many tokens at once as a cache holds. Returns o, or (o, state) if ``output_final_state``; raises as `recurrent` does.
     """
-    k, wide, w, u, (above, below, p) = _enter("rwkv.wkv.parallel", "b t c", k, v, w, u, initial_state)
-    if k.shape[1] == 0:
-        return _leave(wide * (k + w + u), (above, below, p), v, output_final_state)
-    maxima = _running_maximum(k, w, p)
-    before = torch.cat([p.unsqueeze(1), maxima[:, :-1]], 1)
-    shift = _finite(maxima)
-    weight, gate = (k - shift).exp(), (before - shift + w).exp()
-    start = torch.stack([above, below], 1)
-    sums, last = scan(gate.unsqueeze(2), torch.stack([weight * wide, weight], 2), start)
-    earlier = torch.cat([start.unsqueeze(1), sums[:, :-1]], 1)
-    o = _read(k, wide, u, earlier[:, :, 0], earlier[:, :, 1], before)
-    return _leave(o, (last[:, 0], last[:, 1], maxima[:, -1]), v, output_final_state)
+    k, wide, w, u, state = _enter("rwkv.wkv.parallel", "b t c", k, v, w, u, initial_state)
+    span = max(1, CACHED // max(1, k[:, :1].numel()) if eager(k, wide, w, u, *state) else k.shape[1])
+    outputs = []
+    for part in zip(k.split(span, 1), wide.split(span, 1), strict=True):
+        o, state = _all_at_once(*part, w, u, state)
+        outputs.append(o)
+    return _leave(outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1), state, v, output_final_state)
 
 
 def step(
@@ -116,8 +114,8 @@ def _leave(o: Tensor, state: State, v: Tensor, output_final_state: bool) -> Resu
 
 
 def _finite(p: Tensor) -> Tensor:
-    """The shift for a maximum, 0 for that of nothing."""
-    return torch.where(p == -torch.inf, 0.0, p)
+    """The shift for a maximum, a finite one for that of nothing."""
+    return p.clamp(min=torch.finfo(p.dtype).min)
 
 
 def _advance(k: Tensor, v: Tensor, w: Tensor, above: Tensor, below: Tensor, p: Tensor) -> State:
@@ -125,7 +123,7 @@ def _advance(k: Tensor, v: Tensor, w: Tensor, above: Tensor, below: Tensor, p: T
     new = torch.maximum(p + w, k).detach()
     shift = _finite(new)
     kept, weight = (p - shift + w).exp(), (k - shift).exp()
-    return kept * above + weight * v, kept * below + weight, new
+    return torch.addcmul(weight * v, kept, above), torch.addcmul(weight, kept, below), new
 
 
 def _read(k: Tensor, v: Tensor, u: Tensor, above: Tensor, below: Tensor, p: Tensor) -> Tensor:
@@ -133,14 +131,31 @@ def _read(k: Tensor, v: Tensor, u: Tensor, above: Tensor, below: Tensor, p: Tens
     own = u + k
     shift = _finite(torch.maximum(p, own).detach())
     old, new = (p - shift).exp(), (own - shift).exp()
-    total = old * below + new
-    empty = total == 0
-    return torch.where(empty, 0.0, (old * above + new * v) / torch.where(empty, 1.0, total))
+    total = torch.addcmul(new, old, below)
+    return torch.addcmul(new * v, old, above) / torch.where(total == 0, 1.0, total)
+
+
+def _all_at_once(k: Float[Tensor, "b t c"], v: Float[Tensor, "b t c"], w: Tensor, u: Tensor, state: State) -> tuple[Tensor, State]:
+    """The outputs of some tokens and the state after them, from the state before."""
+    if k.shape[1] == 0:
+        return v * (k + w + u), state
+    above, below, p = state
+    maxima = _running_maximum(k, w, p)
+    before = torch.cat([p.unsqueeze(1), maxima[:, :-1]], 1)
+    shift = _finite(maxima)
+    weight, gate = (k - shift).exp(), (before - shift + w).exp()
+    start = torch.stack([above, below], 1)
+    sums, last = scan(gate.unsqueeze(2), torch.stack([weight * v, weight], 2), start)
+    earlier = torch.cat([start.unsqueeze(1), sums[:, :-1]], 1)
+    o = _read(k, v, u, earlier[:, :, 0], earlier[:, :, 1], before)
+    return o, (last[:, 0], last[:, 1], maxima[:, -1])
 
 
 @torch.no_grad()
 def _running_maximum(k: Float[Tensor, "b t c"], w: Float[Tensor, " c"], p: Float[Tensor, "b c"]) -> Float[Tensor, "b t c"]:
     """max(p + t w, max_j k_j + (t - j) w) for every t, each sum rounded no more often than the loop's."""
+    if eager(k, w, p):
+        return _by_blocks(k, w, p)
 
     def combine(first: tuple[Tensor, ...], second: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return first[0] + second[0], torch.maximum(first[1] + second[0], second[1])
@@ -148,3 +163,25 @@ def _running_maximum(k: Float[Tensor, "b t c"], w: Float[Tensor, " c"], p: Float
     first = torch.maximum(p + w, k[:, 0]).unsqueeze(1)
     changes = torch.cat([first, k[:, 1:]], 1)
     return associative_scan(combine, (w.expand(1, k.shape[1], -1), changes))[1]
+
+
+def _by_blocks(k: Float[Tensor, "b t c"], w: Float[Tensor, " c"], p: Float[Tensor, "b c"]) -> Float[Tensor, "b t c"]:
+    """Blocks of about √t tokens side by side, first for the maximum that each ends with, then from what it starts with."""
+    t = k.shape[1]
+    size = isqrt(t)
+    whole = t - t % size
+    found = torch.empty_like(k, memory_format=torch.contiguous_format)
+    keys, places = (x[:, :whole].unflatten(1, (-1, size)).unbind(2) for x in (k, found))
+    ends = keys[0]
+    for x in keys[1:]:
+        ends = torch.maximum(ends + w, x)
+    starts = [p]
+    for x in ends.unbind(1):
+        starts.append(torch.maximum(starts[-1] + size * w, x))
+    for before, tokens, rows in (
+        (torch.stack(starts[:-1], 1), keys, places),
+        (starts[-1], k[:, whole:].unbind(1), found[:, whole:].unbind(1)),
+    ):
+        for x, row in zip(tokens, rows, strict=True):
+            before = torch.maximum(before + w, x, out=row)
+    return found
