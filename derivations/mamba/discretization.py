@@ -204,7 +204,9 @@ DIFFER = Claim(
             MAMBA, "equation 4: B̄ = (ΔA)⁻¹ (e^{ΔA} - I) ΔB", "the paper is right about zero-order hold; it is not what its code computes"
         ),
         Source(
-            "mamba_ssm, selective_scan_ref", "deltaB_u = delta · B · u", "zero-order hold for Ā, Euler's rule for B̄, as its authors say"
+            "mamba_ssm, selective_scan_ref",
+            "deltaB_u = delta · B · u",
+            "Euler's B̄ beside the hold's Ā; with constant Δ, B and C the kernel of discretization/impulse-invariance",
         ),
     ),
     proof=Each(

@@ -142,7 +142,7 @@ SCAN = Claim(
         Source(
             MAMBA, "section 3.3.2: a work-efficient parallel associative scan", "that pairs of ranges join is what any bracketing needs"
         ),
-        Source(DAO, "section 3.2, the matrix form of an SSM", "sequentially semiseparable; with a start and D"),
+        Source(DAO, "the matrix form of an SSM", "sequentially semiseparable; with a start and D"),
         Source(BLELLOCH, "section 1.4.1, first-order recurrences"),
     ),
     proof=Each(
@@ -184,7 +184,7 @@ SEGMENTS = Claim(
     title="the transitions of a range are one exponential, of the difference of two running sums of Δ",
     statement=segments,
     sources=(
-        Source(DAO, "section 5.2 and listing 1, segsum", "there of Δ A, a number; exactly equal, but not in floating point"),
+        Source(DAO, "listing 1, segsum", "there of Δ A, a number; exactly equal, but not in floating point"),
         Source(MAMBA, "equation 4", "transitions e^{ΔA} with one A"),
     ),
     proof=Each(
@@ -265,7 +265,7 @@ SPLIT = Claim(
     id="mamba/split-resume",
     title="a scan that is cut at s and resumed from its state is the whole scan: a prompt may be prefilled and then decoded",
     statement=split,
-    sources=(Source(MAMBA, "section 3.3.1: the recurrent mode for autoregressive inference", "from any cut on"),),
+    sources=(Source(MAMBA, "section 2, computation: the recurrent mode for autoregressive inference", "from any cut on"),),
     proof=Each(
         (
             Induction(t, step=Direct((Hypothesis(),), "one more step from the same state"), start=s),
@@ -302,7 +302,7 @@ CHUNKWISE = Claim(
     title="chunks of any sizes: each is scanned from the state at its start, and hands on the state at its end",
     statement=chunkwise,
     sources=(
-        Source(MAMBA, "section 3.3.2: longer sequences in chunks", "the state of the last chunk starts the next"),
+        Source(MAMBA, "appendix D: long sequences in chunks", "the state at the end of one starts the next"),
         Source(MARTIN, "the parallel scan of a linear recurrence", "there in blocks of one size"),
     ),
     proof=Each(

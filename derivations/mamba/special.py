@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..claim import Claim, Source, variant
-from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
+from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Implies, Statement
 from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Unfold, Using
 from ..kernel.terms import (
     Diag,
@@ -18,6 +18,7 @@ from ..kernel.terms import (
     named,
     recurrence,
     scalar,
+    substitute,
     vector,
 )
 from ..state_space.operator import k, m, p
@@ -97,4 +98,42 @@ LTI = Claim(
     ),
 )
 
-CLAIMS = (LTI,)
+# A step of no length ------------------------------------------------------------------------------------------
+
+pad = Assumption("Δ_s = 0", Equation(delta[s], 0), solve={delta[s]: Num(0)})
+
+
+def neutral(before: Index = s - 1) -> Formula:
+    """The state is the one before the token, and its output reads that state."""
+    return And(Equation(H[s], H[before]), Equation(substitute(DECLARATION.output, {t: s}), C[s].T * H[before] + D * u[s]))
+
+
+padding = Statement(neutral(), le(1, s), (pad,))
+
+NEUTRAL = Claim(
+    id="mamba/neutral-step",
+    title="a token with Δ = 0 changes nothing in the state, whatever else it holds: padding is neutral after softplus, not before",
+    statement=padding,
+    sources=(
+        Source(
+            MAMBA, "section 3.5.2: Δ → 0 ignores an input and keeps the state", "exactly 0; softplus never is, so a mask comes after it"
+        ),
+    ),
+    proof=Each(
+        (
+            Direct((Unfold(H[s]), Given(pad.name)), "e⁰ is the identity, and nothing is written"),
+            Direct((Unfold(H[s]), Given(pad.name)), "read without a step"),
+        )
+    ),
+    operator=DECLARATION,
+    near_misses=(
+        variant(padding, "any Δ", drop=pad.name),
+        variant(padding, "the state two tokens before", neutral(s - 2)),
+        variant(
+            padding, "the output is that of the token before", Equation(C[s].T * H[s] + D * u[s], C[s - 1].T * H[s - 1] + D * u[s - 1])
+        ),
+        variant(padding, "u = 0 in the place of Δ = 0", Implies(Equation(u[s], 0), Equation(H[s], H[s - 1])), drop=pad.name),
+    ),
+)
+
+CLAIMS = (LTI, NEUTRAL)
