@@ -124,6 +124,31 @@ def system(declaration: Declaration, inputs: Mapping[str, Array], start: Array) 
     return _complex(out, (steps,)), _complex(states, (steps + 1, n))
 
 
+def two_systems(declaration: Declaration, inputs: Mapping[str, Array], start: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    """Outputs (T,) of a shift and a diagonal system in a row, and the states (T + 1, W, K) and (T + 1, N, K) of both."""
+    steps = len(inputs["v"])
+    exact = "qq" if (steps + 1) * sum(x.size for x in start) <= EXACT_WORK and _finite(inputs) else "float64"
+    out, (keys, modes) = oracle(declaration, inputs, length=steps, system=exact, initial_state=start)
+    first, second = ((steps + 1, *x.shape) for x in start)
+    return _complex(out, (steps,)), _complex(keys, first), _complex(modes, second)
+
+
+def two_systems_slope(
+    declaration: Declaration,
+    inputs: Mapping[str, Array],
+    start: tuple[Array, Array],
+    toward: Mapping[str, Array],
+    push: tuple[Array, Array],
+) -> tuple[Array, Array, Array]:
+    """The derivative of `two_systems`, real, in a direction: outputs and both final states."""
+    moved = {n: x + 1j * STEP * toward[n] for n, x in inputs.items()}
+    begun = tuple(x + 1j * STEP * d for x, d in zip(start, push, strict=True))
+    steps = len(inputs["v"])
+    out, states = oracle(declaration, moved, length=steps, system="float64", initial_state=begun)
+    keys, modes = (np.asarray(x, complex).reshape(steps + 1, *y.shape)[-1].imag / STEP for x, y in zip(states, start, strict=True))
+    return np.asarray(out, complex).reshape(steps).imag / STEP, keys, modes
+
+
 def system_slope(
     declaration: Declaration, inputs: Mapping[str, Array], start: Array, toward: Mapping[str, Array], push: Array
 ) -> tuple[Array, Array]:
