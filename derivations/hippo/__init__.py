@@ -4,7 +4,7 @@ Sources: Gu, Dao, Ermon, Rudra, Ré, "HiPPO", arXiv 2008.07669; Gu, Johnson, Tim
 arXiv 2206.12037; Voelker, Kajić, Eliasmith, "Legendre Memory Units", NeurIPS 2019.
 """
 
-from . import convolution, matrices, polynomials, projection, rescaled, scaled, translated
+from . import convolution, decayed, matrices, polynomials, projection, rescaled, scaled, translated
 
 CLAIMS = (
     *projection.CLAIMS,
@@ -14,6 +14,7 @@ CLAIMS = (
     *matrices.CLAIMS,
     *rescaled.CLAIMS,
     *convolution.CLAIMS,
+    *decayed.CLAIMS,
 )
 
 __all__ = ["CLAIMS"]
