@@ -43,7 +43,7 @@ def checks(
 ) -> dict[str, Check]:
     """Check everyone at this length, one after the other; ``made(name, direction)`` says which calls are made at all."""
     truth = next(output(form) for form in forms(operator.name) if form.__name__ == operator.truth)
-    inputs = {name: x.double() for name, x in draw(operator, length).items()}
+    inputs = {name: x.to(torch.promote_types(x.dtype, torch.float64)) for name, x in draw(operator, length).items()}
     exact = cache(lambda row_scale: _run(Contestant("", truth, row_scale=row_scale), inputs))
     found = {}
     for one in able:

@@ -20,13 +20,13 @@ QUADRATIC = ("parallel",)
 
 @dataclass(frozen=True)
 class Contestant:
-    """A call ``(q, k, v, **gates) -> o`` by keyword, and its name."""
+    """A call that takes the operator's inputs by keyword and returns its output, and its name."""
 
     name: str
     call: Callable[..., Tensor]
     ours: bool = True
     language: str = "torch"
-    head_first: bool = False
+    swapped: bool = False
     row_scale: bool = False
     longest: int | None = None
 
@@ -35,8 +35,8 @@ class Contestant:
         return {name: self.swap(x).clone(memory_format=torch.contiguous_format) for name, x in inputs.items()}
 
     def swap(self, x: Tensor) -> Tensor:
-        """Between (b t h …) and the contestant's own order of time and heads."""
-        return x.transpose(1, 2) if self.head_first else x
+        """Between the operator's own order of axes 1 and 2 and the contestant's; what has no batch stays."""
+        return x.transpose(1, 2) if self.swapped and x.ndim > 2 else x
 
 
 Form = Callable[..., Tensor | tuple[Tensor, Tensor | None]]
@@ -66,7 +66,7 @@ def contestants(operator: Operator) -> tuple[list[Contestant], dict[str, str]]:
             except Exception as reason:
                 missing[peer.name] = f"{type(reason).__name__}: {reason}".splitlines()[0]
             else:
-                able.append(Contestant(peer.name, call, False, peer.language, peer.head_first, peer.row_scale, peer.longest))
+                able.append(Contestant(peer.name, call, False, peer.language, peer.swapped, peer.row_scale, peer.longest))
     return able, missing
 
 

@@ -1,4 +1,4 @@
-"""What a chunk form costs before any clock runs: operations and bytes, and whether both grow in a straight line."""
+"""What a form costs before any clock runs: operations and bytes, and whether both grow in a straight line."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ class Cost:
 
 
 def cost(operator: Operator, lengths: tuple[int, ...] = LENGTHS) -> Cost:
-    """Count the chunk form. Raises LookupError without one, and Uncounted where the counter does not know an operation."""
-    form = next((form for form in forms(operator.name) if form.__name__ == operator.form and operator.linear), None)
+    """Count the form that is linear in the length.
+
+    Raises LookupError without one, and Uncounted where the counter does not know an operation.
+    """
+    form = next((form for form in forms(operator.name) if form.__name__ == operator.form and not operator.quadratic), None)
     if form is None:
-        raise LookupError(f"{operator.name} has no chunk form")
+        raise LookupError(f"{operator.name} has no form that is linear in the length")
     counts = []
     for length in lengths:
         operations, written = count(form, **draw(operator, length))

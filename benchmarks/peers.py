@@ -1,4 +1,4 @@
-"""Public implementations of the same operators, each behind one call ``(q, k, v, **gates) -> o``.
+"""Public implementations of the same operators, each behind one call that takes the operator's inputs by name and returns its output.
 
 flash-linear-attention's package imports Triton at once, its references only torch and einops: each is loaded from its
 file. transformers replaces its torch functions by kernels where it finds some, so they are unwrapped.
@@ -6,7 +6,11 @@ file. transformers replaces its torch functions by kernels where it finds some, 
 
 from __future__ import annotations
 
+import ast
 import inspect
+import os
+import tempfile
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -29,16 +33,16 @@ LONGEST_QUADRATIC = 2048
 class Peer:
     """A peer: `load` imports it and returns its call, or raises what hinders it.
 
-    `head_first`: tensors are (b h t …), not (b t h …). `row_scale`: every row of the output is divided by a positive number
-    that the norm after it makes irrelevant, so rows are compared after division by their norms. `longest`: of the sequences
-    that it is given.
+    `swapped`: axes 1 and 2 are the other way round, (b h t …) for (b t h …) and (b t d) for (b d t). `row_scale`: every row of
+    the output is divided by a positive number that the norm after it makes irrelevant, so rows are compared after division by
+    their norms. `longest`: of the sequences that it is given.
     """
 
     name: str
     operators: tuple[str, ...]
     load: Callable[[], Call]
     language: str = "torch"
-    head_first: bool = False
+    swapped: bool = False
     row_scale: bool = False
     longest: int | None = None
 
@@ -192,25 +196,142 @@ def _mambapy() -> Call:
     raise NotImplementedError("mambapy's Mamba-2 is one module that calls mamba-ssm's Triton kernel")
 
 
+def _mambapy_scan(name: str) -> Callable[[], Call]:
+    def load() -> Call:
+        block = import_module("mambapy.mamba").MambaBlock
+
+        def scanned(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> Tensor:
+            sizes = SimpleNamespace(config=SimpleNamespace(d_inner=A.shape[0], d_state=A.shape[1]))
+            return getattr(block, name)(sizes, u, delta, A, B, C, D)
+
+        return scanned
+
+    return load
+
+
+def _transformers_scan() -> Call:
+    call = _transformers("mamba", "mamba_selective_scan")
+    return lambda u, delta, A, B, C, D: call(u, delta, A, B, C, D)
+
+
+def _s5() -> Call:
+    """The scan of all states at once; each channel is a system of its own, of which S5 has one for all."""
+    jax_compat, model = import_module("s5.jax_compat"), import_module("s5.s5_model")
+
+    def scanned(u: Tensor, Lambda: Tensor, B: Tensor, C: Tensor, delta: Tensor) -> Tensor:
+        transition, write = _held(Lambda, B, delta)
+        drive = u[0].T[:, :, None] * write
+        _, states = jax_compat.associative_scan(model.binary_operator, (transition.expand_as(drive), drive))
+        return torch.einsum("tdn,dn->dt", states, C).real[None]
+
+    return scanned
+
+
+def _held(Lambda: Tensor, B: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """Zero-order hold of S4D's modes, (d n): e^{ΔΛ} and B̄."""
+    transition = (delta[:, None] * Lambda).exp()
+    return transition, (transition - 1) / Lambda * B
+
+
+def _loop() -> Call:
+    """What one writes without a library: a state, a loop over time, and outputs that are stacked."""
+
+    def stepped(u: Tensor, Lambda: Tensor, B: Tensor, C: Tensor, delta: Tensor) -> Tensor:
+        transition, write = _held(Lambda, B, delta)
+        state, outputs = torch.zeros_like(write), []
+        for now in u[0].unbind(1):
+            state = transition * state + write * now[:, None]
+            outputs.append((C * state).real.sum(1))
+        return torch.stack(outputs, 1)[None]
+
+    return stepped
+
+
+def _dense_kernel() -> Call:
+    """The kernel as one product with all powers of every mode (Gu et al. 2022, arXiv:2206.11893, section 3.2), and a padded transform."""
+
+    def convolved(u: Tensor, Lambda: Tensor, B: Tensor, C: Tensor, delta: Tensor) -> Tensor:
+        _, write = _held(Lambda, B, delta)
+        length = u.shape[-1]
+        powers = (torch.arange(length) * (delta[:, None] * Lambda)[..., None]).exp()
+        kernel = torch.einsum("dn,dnl->dl", C * write, powers).real
+        spectrum = torch.fft.rfft(u, 2 * length) * torch.fft.rfft(kernel, 2 * length)
+        return torch.fft.irfft(spectrum, 2 * length)[..., :length]
+
+    return convolved
+
+
+def _lfilter() -> Call:
+    """One filter of first order a mode; without gradients."""
+    lfilter = import_module("scipy.signal").lfilter
+
+    def filtered(u: Tensor, Lambda: Tensor, B: Tensor, C: Tensor, delta: Tensor) -> Tensor:
+        transition, write = (x.numpy() for x in _held(Lambda, B, delta))
+        inputs, read, outputs = u[0].numpy(), C.numpy(), torch.zeros_like(u)
+        for channel, signal in enumerate(inputs):
+            for a, b, c in zip(transition[channel], write[channel], read[channel]):
+                outputs[0, channel] += torch.from_numpy(lfilter([c * b], [1.0, -a], signal).real)
+        return outputs
+
+    return filtered
+
+
+def _transformers_rwkv() -> Call:
+    call = _transformers("rwkv", "rwkv_linear_attention_cpu")
+    return lambda k, v, w, u: call(torch.log(-w), u, k, v)[0]
+
+
+def _rwkv() -> Call:
+    """The loop over time of the package's `att_seq`, alone, in TorchScript, as the package runs it."""
+    os.environ["RWKV_JIT_ON"] = "0"  # leaves the method a function with a source
+    method = ast.parse(textwrap.dedent(inspect.getsource(import_module("rwkv.model").RWKV.att_seq))).body[0]
+    (loop,) = (line for line in method.body if isinstance(line, ast.For))  # type: ignore[attr-defined]
+    head = "import torch\ndef run(x, k, v, aa, bb, pp, t_decay, t_first):\n    sx = torch.zeros_like(x)\n    T = x.shape[0]\n"
+    text = head + textwrap.indent(ast.unparse(loop), "    ") + "\n    return sx\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rwkv_loop.py"
+        path.write_text(text, encoding="utf-8")
+        loader = SourceFileLoader("rwkv_loop", str(path))
+        module = module_from_spec(spec_from_loader(loader.name, loader))
+        loader.exec_module(module)
+        call = torch.jit.script(module.run)
+
+    def averaged(k: Tensor, v: Tensor, w: Tensor, u: Tensor) -> Tensor:
+        zero = torch.zeros_like(w)
+        return call(v[0], k[0], v[0], zero, zero, zero - 1e30, w, u)[None]
+
+    return averaged
+
+
 LINEAR, RETENTION, GATED, CHANNELS = "linear-attention", "retention", "gated-retention", "gated-linear-attention"
 DELTA, GATED_DELTA, ATTENTION = "delta-rule", "gated-delta-rule", "attention"
+SELECTIVE, DIAGONAL, WKV = "selective-scan", "s4d", "wkv"
 PEERS = (
     Peer("fla naive_chunk_linear_attn", (LINEAR,), _fla_linear),
     Peer("fla naive_recurrent_linear_attn", (LINEAR,), _fla_linear_recurrent),
-    Peer("fast-transformers causal_dot_product", (LINEAR,), _fast_transformers, language="C++", head_first=True),
+    Peer("fast-transformers causal_dot_product", (LINEAR,), _fast_transformers, language="C++", swapped=True),
     Peer("fla naive_chunk_simple_gla, constant gate", (RETENTION,), _fla_retention),
     Peer("torchscale chunk_recurrent_forward", (RETENTION,), _torchscale, row_scale=True),
     Peer("fla naive_chunk_simple_gla", (GATED,), _fla_simple),
     Peer("fla naive_recurrent_simple_gla", (GATED,), _fla_simple_recurrent),
     Peer("transformers mamba2_chunk_scan", (RETENTION, GATED), _transformers_mamba2),
     Peer("mambapy Mamba2", (GATED,), _mambapy),
-    Peer("fla naive_chunk_rwkv6, read shifted", (CHANNELS,), _fla_rwkv6, head_first=True),
-    Peer("fla dplr_chunkwise, rank 0", (CHANNELS,), _fla_dplr, head_first=True),
+    Peer("fla naive_chunk_rwkv6, read shifted", (CHANNELS,), _fla_rwkv6, swapped=True),
+    Peer("fla dplr_chunkwise, rank 0", (CHANNELS,), _fla_dplr, swapped=True),
     Peer("fla naive_recurrent_gla", (CHANNELS,), _fla_gla_recurrent),
-    Peer("fla delta_rule_chunkwise", (DELTA,), _fla_delta, head_first=True),
+    Peer("fla delta_rule_chunkwise", (DELTA,), _fla_delta, swapped=True),
     Peer("fla naive_chunk_gated_delta_rule", (DELTA, GATED_DELTA), _fla_gated_delta),
     Peer("fla naive_recurrent_gated_delta_rule", (DELTA, GATED_DELTA), _fla_gated_delta_recurrent),
     Peer("transformers torch_chunk_gated_delta_rule", (DELTA, GATED_DELTA), _transformers_delta),
-    Peer("torch scaled_dot_product_attention", (ATTENTION,), _fused, head_first=True),
-    Peer("transformers eager_attention_forward", (ATTENTION,), _eager, head_first=True, longest=LONGEST_QUADRATIC),
+    Peer("torch scaled_dot_product_attention", (ATTENTION,), _fused, swapped=True),
+    Peer("transformers eager_attention_forward", (ATTENTION,), _eager, swapped=True, longest=LONGEST_QUADRATIC),
+    Peer("mambapy selective_scan", (SELECTIVE,), _mambapy_scan("selective_scan"), swapped=True),
+    Peer("mambapy selective_scan_seq", (SELECTIVE,), _mambapy_scan("selective_scan_seq"), swapped=True),
+    Peer("transformers mamba_selective_scan", (SELECTIVE,), _transformers_scan),
+    Peer("a loop over time", (DIAGONAL,), _loop),
+    Peer("dense Vandermonde kernel", (DIAGONAL,), _dense_kernel),
+    Peer("s5 associative_scan", (DIAGONAL,), _s5),
+    Peer("scipy lfilter, mode by mode", (DIAGONAL,), _lfilter, language="C"),
+    Peer("rwkv att_seq's loop", (WKV,), _rwkv),
+    Peer("transformers rwkv_linear_attention_cpu", (WKV,), _transformers_rwkv),
 )

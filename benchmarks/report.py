@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from benchmarks.operators import BATCH, BOTH, FORWARD, HEADS, KEY, OPERATORS, VALUE, Operator
+from benchmarks.operators import BATCH, BOTH, CHANNELS, FORWARD, HEADS, KEY, MODES, OPERATORS, STATE, VALUE, Operator
 
 DIRECTIONS = (FORWARD, BOTH)
 Found = dict[str, Any]
@@ -55,7 +55,7 @@ def plot(found: Found, path: Path) -> None:
         panel.set_xticks(found["lengths"], [str(n) for n in found["lengths"]])
         panel.minorticks_off()
         panel.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
-    figure.suptitle(f"one thread, float32, B={BATCH} H={HEADS} K={KEY} V={VALUE}: forward (drawn through), forward and backward (dashed)")
+    figure.suptitle("one thread, float32: forward (drawn through), forward and backward (dashed)")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
@@ -65,7 +65,8 @@ def _head(found: Found) -> str:
     load = " and ".join(f"{load:.1f}" for load in found["load"])
     return f"""# Speed beside public implementations
 
-float32, B={BATCH} H={HEADS} K={KEY} V={VALUE}; {packages}; {found["cores"]} cores, load before and after the run {load}, in
+float32, B={BATCH}; H={HEADS} K={KEY} V={VALUE} with heads, else D={CHANNELS} channels, of N={STATE} states (S6) or {MODES} pairs of them (S4D).
+{packages}; {found["cores"]} cores, load before and after the run {load}, in
 {found["seconds"] / 60:.0f} minutes. Medians of calls that take turns. One thread: processor time of the process; more threads: time on
 the clock. The floor of a form is its counted operations over the rate of a large float32 matrix product in the same process. Every
 result was compared with the recurrence (of attention: with the online softmax) in float64 before it was timed: an error is the largest
@@ -75,13 +76,13 @@ difference over the largest entry, and more than 2⁻⁸ is wrong. Wrong or brok
 def _growth(found: Found) -> str:
     lengths = sorted({int(n) for fit in found["growth"] for n in fit["times"]})
     rows = []
-    for operator in filter(lambda operator: operator.linear, _present(found)):
+    for operator in filter(lambda operator: not operator.quadratic, _present(found)):
         fits = {fit["direction"]: f"{fit['exponent']:.2f}" for fit in found["growth"] if fit["operator"] == operator.name}
         rows.append((operator.name, *_cost(found["costs"][operator.name]), *(fits.get(way, "") for way in DIRECTIONS)))
     head = ("operator", "million operations", "MB written", "straight lines in T", *(f"exponent, {way}" for way in DIRECTIONS))
     text = "Counted in one forward pass at T = 8192; exponents fitted to the processor time of one thread"
     span = f" from T = {lengths[0]} to {lengths[-1]}" if lengths else ""
-    return f"## How the chunk forms grow\n\n{text}{span}.\n\n" + markdown(head, rows)
+    return f"## How the forms grow\n\n{text}{span}.\n\n" + markdown(head, rows)
 
 
 def _cost(cost: Found) -> tuple[str, str, str]:

@@ -19,7 +19,17 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
 MARKS = ("<!-- speed: written by benchmarks/speed.py -->\n", "<!-- /speed -->")
-PACKAGES = ("torch", "flash-linear-attention", "transformers", "mambapy", "torchscale", "pytorch-fast-transformers")
+PACKAGES = (
+    "torch",
+    "flash-linear-attention",
+    "transformers",
+    "mambapy",
+    "torchscale",
+    "pytorch-fast-transformers",
+    "s5-pytorch",
+    "rwkv",
+    "scipy",
+)
 LENGTHS, GROWTH = (512, 2048, 8192), (2048, 4096, 8192, 16384)
 QUICK, QUICK_GROWTH = (256, 512), (256, 512, 1024)
 THREADS = (1, 2)

@@ -60,7 +60,7 @@ def prepared(one: Contestant, operator: Operator, length: int, direction: str) -
     if direction == FORWARD:
         return lambda: one.call(**inputs)
     leaves = [x.requires_grad_() for x in inputs.values()]
-    weights = torch.randn_like(inputs["v"])
+    weights = torch.randn_like(inputs[operator.like])
     return lambda: torch.autograd.grad(one.call(**inputs), leaves, weights)
 
 

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def check(operators: list[Operator], plan: dict[str, Any]) -> dict[str, Any]:
-    """Who can run, with which error, and why the others cannot; which calls would take too long; what the chunk forms cost."""
+    """Who can run, with which error, and why the others cannot; which calls would take too long; what ours cost."""
     missing: dict[str, dict[str, str]] = {}
     rows, skipped, costs = [], [], {}
     for operator in operators:
@@ -51,7 +51,7 @@ def check(operators: list[Operator], plan: dict[str, Any]) -> dict[str, Any]:
                     past[name, direction][length] = milliseconds
         try:
             costs[operator.name] = asdict(cost(operator))
-        except (LookupError, TypeError) as reason:
+        except (LookupError, NotImplementedError, TypeError) as reason:
             costs[operator.name] = {"missing": str(reason)}
     torch_peers = sorted({peer.name for peer in PEERS if peer.language == "torch"})
     return {"limit": LIMIT, "missing": missing, "checks": rows, "skipped": skipped, "costs": costs, "torch_peers": torch_peers}
@@ -73,10 +73,10 @@ def time(operators: list[Operator], plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def grow(operators: list[Operator], plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """Fit the exponent of time in length for our chunk forms."""
+    """Fit the exponent of time in length for our forms that are linear in it."""
     rows = []
-    for operator in filter(lambda operator: operator.linear, operators):
-        able = [one for one in contestants(operator)[0] if one.ours and one.name.endswith("chunkwise")]
+    for operator in filter(lambda operator: not operator.quadratic, operators):
+        able = [one for one in contestants(operator)[0] if one.name == f"isoform {operator.form}"]
         for direction in DIRECTIONS:
             _say(f"growth of {operator.name}, {direction}")
             times = {n: _times(able, operator, n, direction, plan) for n in plan["lengths"]}

@@ -84,10 +84,9 @@ def test_a_peer_that_cannot_be_loaded_is_named_with_its_reason(benchmark, monkey
     assert missing == {"nowhere": "ModuleNotFoundError: No module named 'nowhere'"}
 
 
-def test_every_peer_package_is_pinned():
-    pins = (ROOT / "benchmarks" / "peers.txt").read_text(encoding="utf-8")
-    named = re.search(r"^PACKAGES = \((.*)\)$", (ROOT / "benchmarks" / "speed.py").read_text(encoding="utf-8"), re.MULTILINE)
-    for package in re.findall(r'"([^"]+)"', named[1]):
+def test_every_peer_package_is_pinned(benchmark):
+    pins = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks" / "peers.txt", ROOT / "constraints.txt"))
+    for package in benchmark("speed").PACKAGES:
         assert package == "torch" or re.search(rf"^{package}==\d", pins, re.MULTILINE)
 
 
