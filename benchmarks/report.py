@@ -65,7 +65,7 @@ def _head(found: Found) -> str:
     load = " and ".join(f"{load:.1f}" for load in found["load"])
     return f"""# Speed beside public implementations
 
-float32, B={BATCH}; H={HEADS} K={KEY} V={VALUE} with heads, else D={CHANNELS} channels, of N={STATE} states (S6) or {MODES} pairs of them (S4D).
+float32, B={BATCH}; H={HEADS} K={KEY} V={VALUE} with heads; D={CHANNELS} channels, with N={STATE} (S6) or {MODES} pairs (S4D).
 {packages}; {found["cores"]} cores, load before and after the run {load}, in
 {found["seconds"] / 60:.0f} minutes. Medians of calls that take turns. One thread: processor time of the process; more threads: time on
 the clock. The floor of a form is its counted operations over the rate of a large float32 matrix product in the same process. Every
