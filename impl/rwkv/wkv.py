@@ -3,7 +3,8 @@ b_t = e^w b_{t-1} + e^{k_t} make.
 
 The state is read before the update, with a bonus u for the current token. Peng et al. 2023 (arXiv:2305.13048), section 3,
 where w stands for -w; the running maximum p_t = max(p_{t-1} + w, k_t) is that of its appendix on the RNN cell: sums are kept as
-a e^{-p} and b e^{-p}, and no exponent is above 0, whatever the keys.
+a e^{-p} and b e^{-p}, and no exponent is above 0, whatever the keys. What is lost of p + w stays in the sums, so weights are
+accurate whatever p is; in float32 the sums would vanish where keys times tokens exceed 10⁹ (a p that no w moves any more).
 
 Symbols: b batch, t time, c channels. ``k`` and ``v`` are (b, t, c); ``w`` (c) is the log-decay, at most 0, -∞ legal; ``u`` (c). A
 state is (b, 3, c): a e^{-p}, b e^{-p} and p, of no token 0, 0 and -∞. Tensors may be float64, float32, bfloat16 or float16;
