@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..claim import Claim, NearMiss, Source, variant
+from ..discretization.operators import MAMBA
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Cases, Chain, Direct, Each, ForEach, Given, Hypothesis, Induction, Lemma, Link, Reason, Unfold, Using
 from ..kernel.terms import (
@@ -27,6 +28,7 @@ from ..kernel.terms import (
     Num,
     Recurrence,
     Row,
+    Rows,
     Stack,
     Sum,
     Term,
@@ -40,7 +42,12 @@ from ..kernel.terms import (
     vector,
     vectors,
 )
-from .operator import CONVOLUTION, MAMBA, N, W, bias, t, tail, tail0, weight, x
+from ..transformer.depth import Stacked, by_layers, invariant, over_time
+from ..transformer.layers import T as tokens_of_all
+from ..transformer.layers import d as features
+from ..transformer.layers import l as layer
+from ..transformer.layers import stack, theta
+from .operator import CONVOLUTION, N, W, bias, t, tail, tail0, weight, x
 
 c, d, j, l, m, n, r, s, T = indices("c d j l m n r s T")
 
@@ -247,4 +254,31 @@ BLOCK = Claim(
     ),
 )
 
-CLAIMS = (TAIL, CONV1D, STATES, RESUMED, BLOCK)
+# A stack of blocks --------------------------------------------------------------------------------------------
+
+
+def reading(last: Callable[[Index, Index], Index]) -> Stacked:
+    """A stack of layers, each of which reads any function of its tokens up to a last one."""
+
+    def mixing(X: Term, layer: Index, at: Index, length: Index) -> Term:
+        return Apply("g", (theta, Ind(layer), Rows(X, 1, last(at, length))), features, 1)
+
+    return lambda length: stack(length, mixing)
+
+
+so_far = reading(lambda at, length: at)
+depth = Statement(invariant(so_far), le(0, layer) & le(1, t) & le(t, tokens_of_all))
+
+STACK = Claim(
+    id="mamba/stack",
+    title="a stack, of any depth, of layers that read any function of the tokens so far, as blocks do, leaves the rows of a prefix alone",
+    statement=depth,
+    sources=(Source(MAMBA, "section 3.4: the block, repeated, with norms and residuals", "that a block is such a function: mamba/block"),),
+    proof=by_layers(so_far),
+    near_misses=(
+        variant(depth, "a function of all tokens, as of a bidirectional scan", invariant(reading(lambda at, length: length))),
+        variant(depth, "a norm over time", invariant(over_time)),
+    ),
+)
+
+CLAIMS = (TAIL, CONV1D, STATES, RESUMED, BLOCK, STACK)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..claim import Claim, Source, variant
-from ..discretization.operators import HALF, VAN_LOAN, m
+from ..discretization.operators import HALF, MAMBA, VAN_LOAN, m
 from ..kernel.formulas import And, Equation, Formula, Implies, Less, LessEqual, Statement
 from ..kernel.scripts import (
     Direct,
@@ -40,7 +40,7 @@ from ..kernel.terms import (
     recurrence,
     scalar,
 )
-from .operator import H0, MAMBA, ZOH_DECLARATION, A, B, H, H_zoh, N, delta, t, transition, u
+from .operator import H0, ZOH_DECLARATION, A, B, H, H_zoh, N, delta, t, transition, u
 
 GU = "Gu et al., Combining Recurrent, Convolutional, and Continuous-time Models with Linear State-Space Layers, arXiv 2110.13985"
 
@@ -139,7 +139,7 @@ EXPANSION = Claim(
     proof=Each((Direct((moment(0, Eye(N)),)), Ode(step), Direct(by_moments, "the square (Δ-s)² multiplied out"))),
     near_misses=(
         variant(expansion, "without the half", expanded(step**2 * M)),
-        variant(expansion, "no term of second order", expanded(0 * M)),
+        variant(expansion, "no term of second order", expanded(M - M)),
         variant(expansion, "the identity is not subtracted", expanded(step**2 * HALF * M, Exp(step * M) * G)),
     ),
 )

@@ -6,6 +6,7 @@ y_i = Σ_{j≤i} α_ij u_j        α_ij = C_iᵀ e^{Δ_i diag(A)} ... e^{Δ_{j+1
 from __future__ import annotations
 
 from ..claim import Claim, Source, variant
+from ..discretization.operators import MAMBA
 from ..kernel.formulas import And, Assumption, Equation, Formula, LessEqual, Statement
 from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise, Using
 from ..kernel.terms import (
@@ -28,7 +29,7 @@ from ..kernel.terms import (
     recurrence,
     scalar,
 )
-from .operator import ALI, DAO, DECLARATION, H0, MAMBA, A, B, C, D, H, N, delta, t, u
+from .operator import ALI, DAO, DECLARATION, H0, A, B, C, D, H, N, delta, t, u
 from .scan import passed, total
 
 c, d, i, j, n, r, s, L = indices("c d i j n r s L")

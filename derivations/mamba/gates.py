@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..claim import Claim, NearMiss, Source, variant
-from ..discretization.operators import LSSL, m
+from ..discretization.operators import LSSL, MAMBA, m
 from ..gated_retention.operator import NOTE
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise, Unfold, Using
@@ -41,7 +41,7 @@ from ..kernel.terms import (
     vectors,
 )
 from .discretization import ONE, step, tau
-from .operator import MAMBA, B, C, N, t, x
+from .operator import B, C, N, t, x
 
 # One entry ------------------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ def by_code(channel: Index, place: Index) -> Term:
 
 
 log2 = Log(Num(2))
-witness = Exp(-1 * log2) * Exp(-2 * (2 * log2)) - Exp(-2 * log2) * Exp(-1 * (2 * log2))
+witness = Exp(-log2) * Exp(-(Num(4) * log2)) - Exp(-(Num(2) * log2)) * Exp(-(Num(2) * log2))
 a = vector("a", d)
 one_rate = Assumption(
     "one rate for each channel",

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..affine import BLELLOCH, MARTIN, d_k, d_v
 from ..claim import Claim, Source, variant
+from ..discretization.operators import MAMBA
 from ..kernel.formulas import And, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Direct, Each, ForEach, Hypothesis, Induction, Lemma, Part, Rowwise, Using
 from ..kernel.terms import (
@@ -35,7 +36,7 @@ from ..kernel.terms import (
     recurrence,
     vectors,
 )
-from .operator import DAO, DECLARATION, H0, MAMBA, A, B, C, D, H, N, delta, t, transition, u, write
+from .operator import DAO, DECLARATION, H0, A, B, C, D, H, N, delta, t, transition, u, write
 
 e, i, j, l, n, r, s, L = indices("e i j l n r s L")
 b = cuts("b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..claim import Claim, Source, variant
+from ..discretization.operators import MAMBA
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Implies, Statement
 from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Unfold, Using
 from ..kernel.terms import (
@@ -22,7 +23,7 @@ from ..kernel.terms import (
     vector,
 )
 from ..state_space.operator import k, m, p
-from .operator import DECLARATION, H0, MAMBA, A, B, C, D, H, N, delta, t, u
+from .operator import DECLARATION, H0, A, B, C, D, H, N, delta, t, u
 
 l, r, s, L, T = indices("l r s L T")
 

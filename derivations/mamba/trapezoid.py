@@ -236,7 +236,7 @@ QUALITY = Claim(
         variant(quality, "λ = 1 misses nothing", rules(Num(0) * a, missed)),
         variant(quality, "λ = ½ misses nothing", rules(integral(tau * slope), Num(0) * a)),
         variant(quality, "another weight", rules(integral(tau * slope), missed, ONE)),
-        variant(quality, "twice as much", rules(integral(tau * slope), 2 * missed)),
+        variant(quality, "twice as much", rules(integral(tau * slope), missed + missed)),
     ),
 )
 
