@@ -122,7 +122,7 @@ def _chunks_in_place(
     writes = inverse.mT @ v
     found = (inverse if decay is None else inverse.mul_(decay.begun)).mT @ k
     before, last = state.new_empty(*k.shape[:3], *state.shape[2:]), torch.empty_like(state, memory_format=torch.contiguous_format)
-    places = [x.flatten(0, 1) for x in (*before.unbind(0), last)]
+    places = [*before.flatten(1, 2).unbind(0), last.flatten(0, 1)]
     places[0].copy_(state.flatten(0, 1))
     chunks = zip(*(x.flatten(1, 2).unbind(0) for x in (writes, found, (k if decay is None else k * decay.ended).mT)), strict=True)
     wholes = None if decay is None else decay.whole.flatten(1, 2).unbind(0)
