@@ -4,17 +4,19 @@ Sources: Gu, Dao, Ermon, Rudra, Ré, "HiPPO", arXiv 2008.07669; Gu, Johnson, Tim
 arXiv 2206.12037; Voelker, Kajić, Eliasmith, "Legendre Memory Units", NeurIPS 2019.
 """
 
-from . import convolution, decayed, matrices, polynomials, projection, rescaled, scaled, translated
+from . import convolution, decayed, delays, matrices, orthogonal, polynomials, projection, rescaled, scaled, translated
 
 CLAIMS = (
     *projection.CLAIMS,
     *polynomials.CLAIMS,
+    *orthogonal.CLAIMS,
     *scaled.CLAIMS,
     *translated.CLAIMS,
     *matrices.CLAIMS,
     *rescaled.CLAIMS,
     *convolution.CLAIMS,
     *decayed.CLAIMS,
+    *delays.CLAIMS,
 )
 
 __all__ = ["CLAIMS"]

@@ -37,6 +37,9 @@ S4 = "Gu, Goel, Ré, Efficiently Modeling Long Sequences with Structured State S
 D, i, j = indices("D i j")
 
 
+rising, falling = Exp(t), Exp(-t)
+
+
 def fading(at: Term = t) -> Term:
     """2e^{-t} - 1."""
     return 2 * Exp(-at) + MINUS_ONE
@@ -59,7 +62,7 @@ DECAYING = Claim(
 )
 
 
-def in_lower(last: Any = n - 1, factor: Term = Exp(t)) -> Formula:
+def in_lower(last: Any = n - 1, factor: Term = rising) -> Formula:
     """The slope in the polynomials of no higher degree."""
     lower = Ind(n) * legendre(n, fading()) + Sum(norm2(k) * legendre(k, fading()), k, 0, last)
     return Equation(slope(n, fading()), factor * lower / 2)
@@ -104,7 +107,7 @@ def in_frame(diagonal: Any = None) -> Term:
 start = named("B", Sum(Sqrt(norm2(n)) * e[n], n, 0, N - 1))
 
 
-def response(shape: Any = legendre, decay: Term = Exp(-t)) -> Term:
+def response(shape: Any = legendre, decay: Term = falling) -> Term:
     """The column of √(2n+1) P_n(2e^{-t} - 1) e^{-t}."""
     return Sum(Sqrt(norm2(n)) * shape(n, fading()) * decay * e[n], n, 0, N - 1)
 

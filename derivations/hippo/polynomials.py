@@ -34,10 +34,14 @@ def _unit(i: int) -> Term:
 def members(at: Any, argument: Term) -> Rec:
     """The column (P_n, P_{n-1}) over the column of their slopes, at an argument."""
 
+    def times(factor: Term) -> Term:
+        # a factor 1 is not written: instances of a lemma drop it too
+        return factor if argument == Num(1) else factor * argument
+
     def step(m: Any, before: Term) -> Term:
         value, earlier, slope, earlier_slope = (_unit(i) * before for i in range(4))
-        new = Ind(2 * m - 1) * argument * value - Ind(m - 1) * earlier
-        new_slope = Ind(2 * m - 1) * (value + argument * slope) - Ind(m - 1) * earlier_slope
+        new = times(Ind(2 * m - 1)) * value - Ind(m - 1) * earlier
+        new_slope = Ind(2 * m - 1) * value + times(Ind(2 * m - 1)) * slope - Ind(m - 1) * earlier_slope
         return Block((new / Ind(m),), (value,), (new_slope / Ind(m),), (slope,))
 
     return recurrence("p", Block((Num(1),), (Num(0),), (Num(0),), (Num(0),)), step)[at]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, NonZero, Statement
 from ..kernel.scripts import Direct, Each, Exists, Induction, Lemma, Ode, Using
-from ..kernel.terms import Integral, Term, scalar
+from ..kernel.terms import Exp, Integral, Num, Term, scalar
 from .polynomials import (
     HIPPO,
     MINUS_ONE,
+    TRAIN,
     drive,
     every_degree,
     legendre,
@@ -161,4 +162,59 @@ TIMESCALE = Claim(
     ),
 )
 
-CLAIMS = (WINDOW_ARGUMENTS, WINDOW, PAST_ARGUMENTS, PAST, TIMESCALE)
+# In the logarithm of time, HiPPO-LegS is a convolution ------------------------------------------------
+
+a, b, beta = scalar("a"), scalar("b"), scalar("beta")
+e_a = Exp(a)
+
+
+def logarithmic(at: Term) -> Term:
+    """2e^{-(a-β)} - 1."""
+    return 2 * Exp(at - a) + MINUS_ONE
+
+
+def at_time(at: Term) -> Term:
+    """2τ/e^a - 1."""
+    return 2 * at / e_a + MINUS_ONE
+
+
+log_spelled = Statement(Equation(members(n, at_time(Exp(b))), members(n, logarithmic(b))), every_degree)
+
+LOG_ARGUMENTS = Claim(
+    id="hippo/log-arguments",
+    title="P_n and its slopes at 2e^b/e^a - 1 are those at 2e^{-(a-b)} - 1",
+    statement=log_spelled,
+    sources=(Source(HIPPO, "section 3", "the past in logarithmic time"),),
+    proof=Induction(n, step=supposed),
+    near_misses=(
+        variant(log_spelled, "the age with the other sign", Equation(members(n, at_time(Exp(-b))), members(n, logarithmic(b)))),
+        variant(log_spelled, "e^a squared", Equation(members(n, at_time(Exp(b) / e_a)), members(n, logarithmic(b)))),
+    ),
+)
+
+
+def log_convolved(fading: Term) -> Formula:
+    """The moment of the past since e^b, at the time e^a, as an integral over β = log τ."""
+    moment = Integral(u(tau) * legendre(n, at_time(tau)), tau, Exp(b), e_a) / e_a
+    return Equation(moment, Integral(u(Exp(beta)) * fading * legendre(n, logarithmic(beta)), beta, b, a))
+
+
+log_changed = Statement(log_convolved(Exp(beta - a)), every_degree)
+
+LOGARITHMIC = Claim(
+    id="hippo/legs-log-convolution",
+    title="in the logarithm of time HiPPO-LegS is a convolution: its kernel at the age σ = a - β is P_n(2e^{-σ} - 1) e^{-σ}",
+    statement=log_changed,
+    sources=(
+        Source(TRAIN, "section 4.2", "LegS in logarithmic time is the time-invariant system without 1/t"),
+        Source(HIPPO, "theorem 2", "in time itself no convolution: an impulse counts 1/t at every later t"),
+    ),
+    proof=Ode(b, start=a, by=(Lemma("hippo/log-arguments"),)),
+    near_misses=(
+        variant(log_changed, "no fading", log_convolved(Num(1))),
+        variant(log_changed, "fading twice", log_convolved(Exp(2 * beta - 2 * a))),
+        variant(log_changed, "growing", log_convolved(Exp(a - beta))),
+    ),
+)
+
+CLAIMS = (WINDOW_ARGUMENTS, WINDOW, PAST_ARGUMENTS, PAST, TIMESCALE, LOG_ARGUMENTS, LOGARITHMIC)
