@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from isoform.impl import attention
+from isoform.impl._cache import Buffer
 from isoform.impl.attention import KVCache, RingCache
 
 CUTS = [(9,), (1,) * 9, (3, 0, 1, 5), (8, 1)]
@@ -154,6 +155,23 @@ def test_a_step_is_nan_where_it_sees_what_is_not_finite(graph):
         assert torch.equal(o.isnan(), attention.masked(q, k, v).isnan())
         assert o.isnan().any()
         assert not o.isinf().any()
+
+
+@pytest.mark.parametrize("h", [2, 4])
+def test_a_plain_token_goes_a_short_way_to_the_same_bits(h, monkeypatch):
+    """From the second token on, where all that is seen is finite and nothing is recorded."""
+    q, k, v = draw(9, h=h)
+    asked, takes = [], Buffer.takes
+    with monkeypatch.context() as patched:
+        patched.setattr(Buffer, "takes", lambda *given: asked.append(takes(*given)) or asked[-1])
+        short, cache, _ = decoded((1,) * 9, q, k, v)
+        assert asked == [True] * 8
+        attention.step(q[:, 0], k[:, 0] * torch.inf, v[:, 0], cache)
+        attention.step(q[:, 0].requires_grad_(), k[:, 0], v[:, 0], cache)
+        assert asked[8:] == [False, False]
+    monkeypatch.setattr(Buffer, "takes", lambda *given: False)
+    long, again, _ = decoded((1,) * 9, q.detach(), k, v)
+    assert torch.equal(short, long) and torch.equal(cache.k, again.k) and torch.equal(cache.v, again.v)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
