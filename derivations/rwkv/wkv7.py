@@ -12,8 +12,8 @@ from ..gated_delta_rule.operator import H as GATED_DELTA
 from ..gated_delta_rule.operator import gamma
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Implies, Statement
 from ..kernel.instances import instantiate
-from ..kernel.scripts import Direct, Each, ForEach, Given, Hypothesis, Induction, Lemma, Part, Suppose, Unfold
-from ..kernel.terms import Diag, Eye, Index, Prod, Rec, Recurrence, Stack, Sum, Term, cuts, indices, le, recurrence, vectors
+from ..kernel.scripts import Direct, Each, ForEach, Given, Hypothesis, Induction, Lemma, Part, Suppose, Unfold, Using
+from ..kernel.terms import Diag, Eye, Index, Prod, Rec, Recurrence, Stack, Sum, Term, cuts, indices, le, named, recurrence, vectors
 from .operators import GOOSE, H0, WKV7, G, a, b, d, d_k, d_v, k, q, t, transition, v
 
 r, s, j, i, n, m, N = indices("r s j i n m N")
@@ -62,6 +62,60 @@ WKV_7 = Claim(
         variant(wkv7, "what is found in the decayed state", forms(G[t] * Diag(d[t + 1]) * a[t + 1])),
         variant(wkv7, "a write passes its own transition", forms(found, j)),
         variant(wkv7, "transitions in reversed order", forms(found, decreasing=True)),
+    ),
+)
+
+# The corrections as writes ------------------------------------------------------------------------
+
+
+def found_at(at: Index) -> Term:
+    """u: what a token finds in the state before it."""
+    return named("u", G[at - 1] * a[at], at)
+
+
+def added(first: Index, start: Term, last: Index = t) -> Term:
+    """Corrections and writes that only decay, each by the decays after it."""
+    return start + Sum((found_at(j) * b[j].T + write(j)) * decays(first, last), j, 1, last)
+
+
+def decays(first: Index, last: Index = t) -> Term:
+    """The decays of a range."""
+    return Prod(Diag(d[r]), r, first, last)
+
+
+def triangular(first: Index = j + 1, start: Term | None = None, last: Index = t) -> Formula:
+    """The state as what was added, and what the next token finds as a sum over the tokens before it."""
+    start = H0 * decays(1) if start is None else start
+    found = H0 * decays(1) * a[t + 1] + Sum(
+        found_at(j) * (b[j].T * decays(j + 1, last) * a[t + 1]) + v[j] * (k[j].T * decays(j + 1, last) * a[t + 1]), j, 1, t
+    )
+    return And(Equation(G[t], added(first, start)), Equation(found_at(t + 1), found))
+
+
+corrections = Statement(triangular(), le(0, t))
+
+CORRECTIONS = Claim(
+    id="rwkv/wkv7-corrections",
+    title="what the tokens find solves a triangular system of decayed products of tokens; writes and corrections then only decay",
+    statement=corrections,
+    sources=(
+        Source(GOOSE, "the weighted key-value state evolution", "the UT transform of the delta rule, for a diagonal decay and any a and b"),
+    ),
+    proof=Each(
+        (
+            Induction(
+                t,
+                Direct(note="the start"),
+                Direct((Using(Hypothesis(), right=Diag(d[t + 1])),), "everything decays, and u bᵀ + v kᵀ comes in"),
+            ),
+            Direct((Using(Part(1), right=a[t + 1]),), "the state, read by a"),
+        )
+    ),
+    operator=WKV7,
+    near_misses=(
+        variant(corrections, "its own decay too", triangular(j)),
+        variant(corrections, "the start does not decay", triangular(start=H0)),
+        variant(corrections, "the next decay is in between", triangular(last=t + 1)),
     ),
 )
 
@@ -156,4 +210,4 @@ DELTA_RULE = Claim(
     ),
 )
 
-CLAIMS = (WKV_7, CHUNKWISE, DELTA_RULE)
+CLAIMS = (WKV_7, CORRECTIONS, CHUNKWISE, DELTA_RULE)
