@@ -113,7 +113,7 @@ CLOSED = Claim(
     proof=Each((Direct(note="the Leibniz rule"), Direct(note="A commutes with e^{sA}"))),
     near_misses=(
         variant(closed, "w' is not A w", closes(w0, no_rest)),
-        variant(closed, "nothing enters", closes(0 * w0, rest())),
+        variant(closed, "nothing enters", closes(Num(0) * w0, rest())),
         variant(
             closed,
             "the jump of LegT: what leaves at the age θ is left out",
@@ -136,7 +136,7 @@ JUMP = Claim(
     statement=jump,
     sources=(Source(TRAIN, "section 4.1", "LegT: a measure that ends with a jump"), Source(NOTE, "ω' in the span of ω")),
     near_misses=(
-        variant(jump, "nothing leaves", leaving(0 * w0)),
+        variant(jump, "nothing leaves", leaving(Num(0) * w0)),
         variant(jump, "what leaves is as it entered", leaving(w0)),
     ),
 )

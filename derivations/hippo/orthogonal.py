@@ -35,7 +35,7 @@ BEFORE = Claim(
     sources=(Source(SZEGO, "equation 4.7.27", "at λ = ½"),),
     proof=Direct((Using(Lemma("hippo/legendre-relations", part=1, at={n: n})),)),
     near_misses=(
-        variant(preceded, "1 - x²", one_before(1 - x**2)),
+        variant(preceded, "1 - x²", one_before(Num(1) - x**2)),
         variant(preceded, "x² alone", one_before(x**2)),
     ),
 )
@@ -69,8 +69,8 @@ WRONSKIAN = Claim(
     ),
     near_misses=(
         variant(wronskian, "n + m", integrated(Ind(n - m) * Ind(n + m))),
-        variant(wronskian, "m - n", integrated(-1 * gap)),
-        variant(wronskian, "nothing at the end", integrated(gap, lambda at: 0 * at)),
+        variant(wronskian, "m - n", integrated(Num(-1) * gap)),
+        variant(wronskian, "nothing at the end", integrated(gap, lambda at: Num(0) * at)),
     ),
 )
 

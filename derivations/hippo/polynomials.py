@@ -208,12 +208,12 @@ wide = Assumption("θ ≠ 0", NonZero(theta))
 
 def stretched(at: Term = tau) -> Term:
     """2τ/t - 1."""
-    return 2 * at / t + MINUS_ONE
+    return Num(2) * at / t + MINUS_ONE
 
 
 def sliding(at: Term = tau) -> Term:
     """1 - 2(t - τ)/θ."""
-    return 1 - 2 * (t - at) / theta
+    return Num(1) - Num(2) * (t - at) / theta
 
 
 def divided(by: Term, along: Formula) -> Formula:
@@ -222,7 +222,7 @@ def divided(by: Term, along: Formula) -> Formula:
 
 
 to_now = at_end(stretched(t), Num(1))
-stretching = Statement(divided(t, along(stretched(), t, -2 * tau / t**2, *to_now)), every_degree, (started,))
+stretching = Statement(divided(t, along(stretched(), t, Num(-2) * tau / t**2, *to_now)), every_degree, (started,))
 
 STRETCHED = Claim(
     id="hippo/legendre-stretched",
@@ -232,13 +232,13 @@ STRETCHED = Claim(
     proof=by_induction(4, Exists()),
     near_misses=(
         variant(stretching, "before the start", drop="t ≠ 0"),
-        variant(stretching, "the argument grows", divided(t, along(stretched(), t, 2 * tau / t**2))),
-        variant(stretching, "a factor t too many", divided(t, along(stretched(), t, -2 * tau / t))),
+        variant(stretching, "the argument grows", divided(t, along(stretched(), t, Num(2) * tau / t**2))),
+        variant(stretching, "a factor t too many", divided(t, along(stretched(), t, Num(-2) * tau / t))),
     ),
 )
 
 edges = (*at_end(sliding(t), Num(1)), *at_end(sliding(t - theta), sign(n)))
-shifting = Statement(divided(theta, along(sliding(), t, -2 / theta, *edges)), every_degree, (wide,))
+shifting = Statement(divided(theta, along(sliding(), t, Num(-2) / theta, *edges)), every_degree, (wide,))
 
 SLIDING = Claim(
     id="hippo/legendre-sliding",
@@ -248,7 +248,7 @@ SLIDING = Claim(
     proof=by_induction(6, Exists()),
     near_misses=(
         variant(shifting, "a window of length 0", drop="θ ≠ 0"),
-        variant(shifting, "the argument grows", divided(theta, along(sliding(), t, 2 / theta))),
+        variant(shifting, "the argument grows", divided(theta, along(sliding(), t, Num(2) / theta))),
         variant(shifting, "the two ends exchanged", And(*at_end(sliding(t), sign(n)), *at_end(sliding(t - theta), Num(1)))),
     ),
 )

@@ -41,7 +41,7 @@ inside = t - theta + theta * r
 
 def in_window(at: Term) -> Formula:
     """The polynomials at two spellings of one argument."""
-    return And(NonZero(theta), Equation(members(n, sliding(at)), members(n, 2 * r + MINUS_ONE)))
+    return And(NonZero(theta), Equation(members(n, sliding(at)), members(n, Num(2) * r + MINUS_ONE)))
 
 
 window_spelled = Statement(in_window(inside), every_degree, (wide,))
@@ -62,7 +62,7 @@ WINDOW_ARGUMENTS = Claim(
 
 def from_window(factor: Term) -> Formula:
     """The integral up to any upper end r, with its variable changed."""
-    unit = Integral(factor * drive(t - theta + theta * s) * legendre(n, 2 * s + MINUS_ONE), s, 0, r)
+    unit = Integral(factor * drive(t - theta + theta * s) * legendre(n, Num(2) * s + MINUS_ONE), s, 0, r)
     return And(NonZero(theta), Equation(unit, Integral(drive(tau) * legendre(n, sliding()), tau, t - theta, inside)))
 
 
@@ -86,7 +86,7 @@ WINDOW = Claim(
 
 def later(at: Term) -> Term:
     """2τ/(αt) - 1."""
-    return 2 * at / (speed * t) + MINUS_ONE
+    return Num(2) * at / (speed * t) + MINUS_ONE
 
 
 def in_past(at: Term) -> Formula:
@@ -170,12 +170,12 @@ e_a = Exp(a)
 
 def logarithmic(at: Term) -> Term:
     """2e^{-(a-β)} - 1."""
-    return 2 * Exp(at - a) + MINUS_ONE
+    return Num(2) * Exp(at - a) + MINUS_ONE
 
 
 def at_time(at: Term) -> Term:
     """2τ/e^a - 1."""
-    return 2 * at / e_a + MINUS_ONE
+    return Num(2) * at / e_a + MINUS_ONE
 
 
 log_spelled = Statement(Equation(members(n, at_time(Exp(b))), members(n, logarithmic(b))), every_degree)
@@ -212,7 +212,7 @@ LOGARITHMIC = Claim(
     proof=Ode(b, start=a, by=(Lemma("hippo/log-arguments"),)),
     near_misses=(
         variant(log_changed, "no fading", log_convolved(Num(1))),
-        variant(log_changed, "fading twice", log_convolved(Exp(2 * beta - 2 * a))),
+        variant(log_changed, "fading twice", log_convolved(Exp(Num(2) * beta - Num(2) * a))),
         variant(log_changed, "growing", log_convolved(Exp(a - beta))),
     ),
 )

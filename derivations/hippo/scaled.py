@@ -83,7 +83,7 @@ MOMENTS = Claim(
         variant(moving, "before the start", drop="t ≠ 0", at={n: 0, t: 0}),
         variant(moving, "n on the diagonal", moves(flow(n)), at={n: 0, t: 1}),
         variant(moving, "degree n counted twice", moves(flow(last=n)), at={n: 0, t: 1}),
-        variant(moving, "the input is forgotten", moves(flow(drive=0 * u(t))), at={n: 0, t: 1}),
+        variant(moving, "the input is forgotten", moves(flow(drive=Num(0) * u(t))), at={n: 0, t: 1}),
     ),
 )
 
@@ -118,7 +118,10 @@ def coefficients(of: Any) -> Term:
 c = coefficients(moment)
 
 
-def obeys(A: Term, B: Term, rate: Term = 1 / t) -> Formula:
+slower = Num(1) / t
+
+
+def obeys(A: Term, B: Term, rate: Term = slower) -> Formula:
     """The coefficients exist, and follow their equation."""
     return And(NonZero(t), Equation(Deriv(c, t), rate * (B * u(t) - A * c)))
 

@@ -110,7 +110,7 @@ MOMENTS = Claim(
     near_misses=(
         variant(moving, "a window of length 0", drop="θ ≠ 0", at={n: 0, theta: 0}),
         variant(moving, "what leaves has no sign", moves(flow(leaving=drive(t - theta))), at=at_degree_one),
-        variant(moving, "nothing leaves", moves(flow(leaving=0 * drive(t))), at=at_degree_one),
+        variant(moving, "nothing leaves", moves(flow(leaving=Num(0) * drive(t))), at=at_degree_one),
         variant(moving, "the lowest degree is left out", moves(flow(last=n - 2)), at=at_degree_one),
     ),
 )
@@ -184,7 +184,7 @@ RESIDUAL = Claim(
 
 def in_unit_window(at: Any) -> Term:
     """The integral of u P_n over the window as one over [0, 1], which is there for θ = 0 too."""
-    return Integral(drive(t - theta + theta * s) * legendre(at, 2 * s + MINUS_ONE), s, 0, 1)
+    return Integral(drive(t - theta + theta * s) * legendre(at, Num(2) * s + MINUS_ONE), s, 0, 1)
 
 
 def both_ways(factor: Term) -> Formula:

@@ -136,8 +136,11 @@ def test_a_scope_of_all_sizes_has_symbolic_sizes(claim: Claim) -> None:
 
 
 def has_fixed_size(node: Any) -> bool:
-    """Whether an atom has a size other than 1, or an index range a length, that is a number."""
-    if isinstance(node, (tm.Var, tm.Apply)):
+    """Whether an atom has a size other than 1, or an index range a length, that is a number.
+
+    What a recursion binds is no atom: its state may keep a few values side by side.
+    """
+    if isinstance(node, (tm.Var, tm.Apply)) and tm.PRIME not in node.name:
         return any(n.is_number and n != 1 for n in node.shape)
     if isinstance(node, (tm.Sum, tm.Prod, tm.Stack)):
         return isinstance(node.args[2], Integer) and isinstance(node.args[3], Integer)
