@@ -160,8 +160,7 @@ def bound(of: Channel, given: Any, states: Array, low_rank: bool, rule: str, p: 
     more = carried(np.tile(of.C[None], (steps, 1)), states[:, :, None], local[:, :, None], 0.0, lambda w, t: w @ of.Abar, p)
     output, wide = found.output + more.output[:, 0], found.states + more.states[:, :, 0]
     if low_rank and steps:
-        kernel, free = kernel_errors(of, matrix, states, unit)
-        output = output + kernel * np.cumsum(size) + free
+        output = output + kernel_errors(of, matrix, states, size, unit)
     return Bounds(output, wide, found.terms)
 
 
@@ -178,9 +177,10 @@ def pole_errors(rule: str, of: Channel, p: Precision) -> tuple[Array, Array]:
 def step_error(of: Channel, p: Precision) -> tuple[Array, Array]:
     """How wrong a step in O(n) may be: a matrix times |x| and a vector times |u|.
 
-    What is inverted is r = (I + hA) x + 2h B u, h = Δ/2, of which each entry is off by γ of the sum R of its terms. With e = 1/(1 - hΛ),
-    the inverse is e r - e P g (P* e · r), where g = h / (1 + h P* e P). In the left half plane |1 - hλ| >= 1, |hλ|, so that e is right to
-    γ; the real part of P* e P is positive, so that |1 + …| >= 1, and it is off by γ of 1 + h Σ |P|²|e|.
+    What is inverted is r = (I + hA) x + 2h B u, h = Δ/2: a sum of n products and 8 roundings more of the sum R of its terms. With
+    e = 1/(1 - hΛ) the inverse is e r - e P g (P* e · r), where g = h / (1 + h P* e P). In the left half plane |1 - hλ| >= 1, |hλ|, so
+    that e is right to γ_4 and e P and P* e to γ_5; the real part of P* e P is positive, so that |1 + …| >= 1, and it is off by γ_{n+9} of
+    1 + h Σ |P|²|e|. The product with r is a sum of n products, and 4 roundings are left.
     """
     n, h = len(of.B), of.delta / 2
     inverse = np.linalg.inv(np.eye(n) - h * (np.diag(of.Lambda) - np.outer(of.P, of.P.conj())))
@@ -188,23 +188,31 @@ def step_error(of: Channel, p: Precision) -> tuple[Array, Array]:
     inner = 1 + h * (of.P.conj() * of.P / (1 - h * of.Lambda)).sum()
     weight = h / np.abs(inner) * (1 + (1 + h * (low**2 * e).sum()) / np.abs(inner))
     spread = np.diag(e) + weight * np.outer(e * low, e * low)
-    through = gamma(2 * n + 10, p.unit) * np.abs(inverse) + gamma(2 * n + 40, p.unit) * spread
+    through = gamma(n + 8, p.unit) * np.abs(inverse) + gamma(n + 16, p.unit) * spread
     reach = np.eye(n) + h * np.diag(np.abs(of.Lambda)) + h * np.outer(low, low)
     return through @ reach + p.tiny, through @ (2 * h * np.abs(of.B)) + p.tiny
 
 
-def kernel_errors(of: Channel, matrix: Array, states: Array, p: Precision) -> tuple[float, float]:
-    """How wrong any value of a kernel by Cauchy sums may be, for the input and for the states, in a call of any length."""
-    n, h = len(of.B), of.delta / 2
+def kernel_errors(of: Channel, matrix: Array, states: Array, size: Array, p: Precision) -> Array:
+    """How wrong outputs (T,) may be for the values of kernels by Cauchy sums, in a call of any length that is a part of the sequence.
+
+    A call of L tokens uses the values of one kernel on its own inputs, of ``size``, and of one for the state before it.
+    """
+    n, h, steps = len(of.B), of.delta / 2, len(size)
     a = np.diag(of.Lambda) - np.outer(of.P, of.P.conj())
     before = states[:-1].T
     columns = np.column_stack([h * of.B, (before + h * a @ before) / 2])
     reach = np.eye(n) + h * np.diag(np.abs(of.Lambda)) + h * np.outer(np.abs(of.P), np.abs(of.P))
     sizes = np.column_stack([h * np.abs(of.B), reach @ np.abs(before) / 2])
-    rows, powers = row_errors(of, matrix, len(states) - 1, p)
-    every = np.array([_sums_error(of, columns, sizes, powers[length], rows[length], length, p) for length in range(1, len(states))])
-    worst = every.max(0) * SECOND_ORDER
-    return float(worst[0]), float(worst[1:].max())
+    rows, powers = row_errors(of, matrix, steps, p)
+    sums, time, worst = np.concatenate([[0.0], np.cumsum(size)]), np.arange(steps), np.zeros(steps)
+    for length in range(1, steps + 1):
+        found = _sums_error(of, columns, sizes, powers[length], rows[length], length, p)
+        ends = np.minimum(time[:, None] + length, time + 1)  # of a call that begins at s, at t
+        driven = np.where(time[:, None] <= time, sums[ends] - sums[:-1, None], 0.0).max(0)
+        worst = np.maximum(worst, found[0] * driven + found[1:].max())
+    found_worst: Array = worst * SECOND_ORDER
+    return found_worst
 
 
 def row_errors(of: Channel, matrix: Array, count: int, p: Precision) -> tuple[Array, list[Array]]:
@@ -229,7 +237,7 @@ def row_errors(of: Channel, matrix: Array, count: int, p: Precision) -> tuple[Ar
 
 
 def _sums_error(of: Channel, columns: Array, sizes: Array, row: Array, row_error: float, length: int, p: Precision) -> Array:
-    """As `kernel_errors`, for one length and every column of starts.
+    """How wrong any value of a kernel of one length may be, for every column of starts.
 
     At a node θ a denominator is i s - c hλ with s = sin ½θ, c = cos ½θ: s is right to γ, c to γ|s| beside that. Woodbury's identity has
     four sums of n products by such inverses, and 1 + c h P* (…) P, whose real part is at least 1. Then the mean over the nodes counts.
