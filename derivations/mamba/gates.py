@@ -15,6 +15,7 @@ from ..gated_retention.operator import NOTE
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Chain, Direct, Each, Given, Hypothesis, Induction, Lemma, Link, Part, Rowwise, Unfold, Using
 from ..kernel.terms import (
+    Block,
     Diag,
     Entry,
     Exp,
@@ -243,6 +244,9 @@ def factors(writes: Callable[[Index, Index], Term] = by_code, determinant: Fract
 two_entries = some_entry & le(1, b) & le(b, d) & le(1, l) & le(l, N)
 gated_state = Statement(factors(), le(0, t) & two_entries, (one_rate,))
 rate_of = tuple(Given(one_rate.name, {c: row, n: column}) for row in (c, b) for column in (n, l))
+two_rates = Block((Num(-1), Num(-2)), (Num(-1), Num(-2)))
+two_steps = Block((Num(1),), (Num(2),))
+WITNESS = {R: two_rates, delta[r]: two_steps, "d": 2, "N": 2, "b": 2, "c": 1, "l": 2, "n": 1, "t": 0}
 
 AS_GATED = Claim(
     id="mamba/as-gated-state",
@@ -250,6 +254,7 @@ AS_GATED = Claim(
     "but Δ = (ln 2, 2 ln 2) and A = (-1, -2) give G of determinant -1/32",
     statement=gated_state,
     as_written=Statement(gated_state.conclusion, gated_state.where),
+    as_written_at=WITNESS,
     expected="qualified",
     sources=(
         Source(
