@@ -107,10 +107,10 @@ class Channel:
 
 
 def channels(x: Instance) -> Iterator[tuple[tuple[int, int], Channel]]:
-    """Every channel with its place (batch, channel)."""
+    """Every channel with its place (batch, channel); under the maximum -∞ there is nothing yet."""
     b, _, c = x.inputs["k"].shape
     for n, i in np.ndindex(b, c):
-        start = (0.0, 0.0, -np.inf) if x.state is None else x.state[n, :, i]
+        start = (0.0, 0.0, -np.inf) if x.state is None or x.state[n, 2, i] == -np.inf else x.state[n, :, i]
         k, v = (x.inputs[m][n, :, i] for m in "kv")
         yield (n, i), Channel(k, v, float(x.inputs["w"][i]), float(x.inputs["u"][i]), *(float(s) for s in start))
 
