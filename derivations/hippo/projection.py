@@ -11,7 +11,10 @@ from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, LessEqual, NonZero, Statement
 from ..kernel.scripts import Direct, Each, Exists, ForEach, Given, Product, Sign
 from ..kernel.terms import (
+    Apply,
     Eye,
+    Ind,
+    Integral,
     Num,
     Stack,
     Sum,
@@ -22,6 +25,7 @@ from ..kernel.terms import (
     le,
     matrix,
     named,
+    scalar,
     scalars,
     vector,
     vectors,
@@ -141,4 +145,47 @@ ORTHOGONAL = Claim(
     ),
 )
 
-CLAIMS = (PROJECTION, ORTHOGONAL)
+# With a measure: the error in numbers ------------------------------------------------------------------
+
+s, lo, hi = scalar("s"), scalar("a_0"), scalar("b_0")
+
+
+def function(name: str, *of: Term) -> Term:
+    """A continuous function, of a degree too."""
+    return Apply(name, (*of, s), 1, 1)
+
+
+def weighed(of: Term) -> Term:
+    """The integral against the measure."""
+    return Integral(function("omega") * of, s, lo, hi)
+
+
+def member(at: Any) -> Term:
+    """P_n as a function."""
+    return function("p", Ind(at))
+
+
+def expanded(cross: Term, square: Term) -> Formula:
+    """The squared error by the inner products."""
+    gap = function("u") - Sum(a[n] * member(n), n, 1, N)
+    return Equation(weighed(gap * gap), weighed(function("u") * function("u")) + cross + square)
+
+
+mixed = Sum(a[n] * weighed(function("u") * member(n)), n, 1, N)
+pairs = Sum(Sum(a[n] * a[m] * weighed(member(n) * member(m)), m, 1, N), n, 1, N)
+alone = Sum(a[n] ** 2 * weighed(member(n) * member(n)), n, 1, N)
+measured = Statement(expanded(Num(-2) * mixed, pairs), le(0, N))
+
+MEASURED = Claim(
+    id="hippo/squared-error",
+    title="with a measure, the squared error of a combination is made of ⟨u, u⟩, ⟨u, P_n⟩ and ⟨P_n, P_m⟩ as in any inner product space",
+    statement=measured,
+    sources=(Source(HIPPO, "section 2.2", "a measure with a continuous density on an interval here"),),
+    near_misses=(
+        variant(measured, "once the mixed terms", expanded(Num(-1) * mixed, pairs)),
+        variant(measured, "as if the members were orthogonal", expanded(Num(-2) * mixed, alone)),
+        variant(measured, "mixed terms added", expanded(Num(2) * mixed, pairs)),
+    ),
+)
+
+CLAIMS = (PROJECTION, ORTHOGONAL, MEASURED)
