@@ -40,6 +40,8 @@ def integrands(goal: Goal, script: sc.Integrands) -> Goal:
     sides = [tm.unnamed(x) for x in (e.lhs, e.rhs)]
     if not all(isinstance(x, tm.Integral) for x in sides) or sides[0].args[2:] != sides[1].args[2:]:
         raise Unproved(f"the two sides are no integrals over one range: {text(e)}")
+    if not isinstance(s, tm.Var) or s.indices:
+        raise Unproved(f"{s} is no variable: what is known may say its value")
     known = [a.formula for a in goal.assumptions] + [*goal.shown, *[x.formula for x in goal.supposed]]
     rules = [x for r in goal.hypothesis for x in (r.lhs, r.rhs)]
     if any(s in tm.free(x) for x in (goal.formula, *known, *rules)):

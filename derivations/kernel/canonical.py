@@ -364,7 +364,9 @@ def base_of(a: Atom) -> str | None:
     if a.kind == "pow":
         return base_of(a.inner[0])
     if a.kind in ("inv", "exp", "integral") and a.shape[0] == a.shape[1]:
-        return function_of(a.args[0])
+        of = function_of(a.args[0])
+        # a matrix that moves with the variable of integration is many matrices
+        return a.key if a.kind == "integral" and of and repr(a.head) in of else of
     return None
 
 
