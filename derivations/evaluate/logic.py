@@ -54,6 +54,8 @@ def _order(strict: bool) -> Callable[[Any, Frame, Scope], Outcome]:
 
 
 def _nonzero(x: fm.NonZero, f: Frame, scope: Scope) -> Outcome:
+    if not cast(k.Term, x.args[0]).is_scalar_term:
+        raise UnsupportedTerm(f"a scalar is zero or not, and {x.args[0]} is none")
     a = compiled(cast(k.Term, x.args[0]), scope)(f)
     return Outcome(f.system.nonzero(a), a, "not zero")
 

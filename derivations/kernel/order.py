@@ -105,6 +105,8 @@ def exists(goal: Goal, script: sc.Exists) -> None:
     if not isinstance(f, (NonZero, Invertible)):
         raise Unproved(f"Exists proves that something is not zero or invertible, not {text(f)}")
     x = cast(Term, f.args[0])
+    if isinstance(f, NonZero) and not x.is_scalar_term:
+        raise Unproved(f"a matrix may be of size 0, and is not shown to be not zero: {text(f)}")
     method = "sign certificate" if script.parts else "normal form" if script.inverse else "product of known factors"
     if script.parts:
         if not isinstance(f, NonZero):
