@@ -28,6 +28,7 @@ def read_integral(r: Reader, x: tm.Integral) -> Poly:
     if not (r.real(lo) and r.real(hi)):
         raise NotIntegrable(f"an integral over a real variable has real ends: {x}")
     tau = tm.scalar("τ" + fresh_name())
+    r.differentiates(body, {s: tau + lo})
     # an end may speak of the variable of a derivative inside
     p = r.read(tm.substitute(r.without_derivatives(body), {s: tau + lo}))
     top = hi - lo

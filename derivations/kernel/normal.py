@@ -486,13 +486,20 @@ class Reader:
         body, s, value = cast("tuple[Term, tm.Var, Term]", x.args)
         if not self.real(value):
             raise Undecided(f"{s} is a real variable, and {value} is not known to be real")
+        self.differentiates(body, {s: value})
         return self._raw(tm.substitute(self.without_derivatives(body), {s: value}))
 
     def real(self, x: Term) -> bool:
         """Whether a term is known to be real."""
         return not self.read(x - tm.Conj(x))
 
+    def differentiates(self, x: Term, at: dict[tm.Var, Term]) -> None:
+        """Note what the functions differentiated in a term need in order to have a value: rules speak of none around it."""
+        if any(isinstance(a, tm.Deriv) for a in tm.walk(x)):
+            replace(self, rules=()).read(cast(Term, tm.substitute(_functions(x), at)))
+
     def _deriv(self, x: tm.Deriv) -> Poly:
+        self.differentiates(x, {})
         return self._raw(self.without_derivatives(x))
 
     def without_derivatives(self, x: Term) -> Term:
@@ -537,6 +544,13 @@ class Reader:
         head = repr(sorted(random))
         a = Atom("expect", head, args=(normal([(core, ONE)], self.facts),), shape=shape)
         return times([(left, ONE)], times(self._one(a), unit_of(m.word[hi:])))
+
+
+def _functions(x: Term) -> Term:
+    """A term with every derivative replaced by what it is a derivative of."""
+    if isinstance(x, tm.Deriv):
+        return _functions(cast(Term, x.args[0]))
+    return cast(Term, x.func(*[_functions(a) if isinstance(a, tm.Term) else a for a in x.args]))
 
 
 def mentions(a: Atom, names: frozenset[str]) -> bool:

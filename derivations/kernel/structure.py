@@ -14,6 +14,7 @@ from .algebra import fresh_name
 from .terms import Term, free
 
 Span = tuple[Expr, Expr]
+PARTIAL = (tm.Inverse, tm.Log, tm.Sqrt, tm.Power, tm.Rec)  # what has a value only under conditions
 
 
 class OutOfRange(ValueError):
@@ -86,7 +87,7 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
         case tm.Mul() if not x.is_scalar_term:
             scalars, rest = _split(x)
             return tm.Mul(*scalars, row(rest[0], i, facts), *rest[1:])
-        case tm.Transpose() if isinstance(x.args[0], WITH_COLUMNS) or _as_diagonal(cast(Term, x.args[0])) is not None:
+        case tm.Transpose() if isinstance(x.args[0], WITH_COLUMNS) or _as_diagonal(cast(Term, x.args[0]), facts) is not None:
             return tm.Transpose(column(cast(Term, x.args[0]), i, facts))
         case tm.Add() | tm.Hadamard() | tm.Conj():
             _one_numbering(x, ranged)
@@ -103,7 +104,7 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
             return _through_where(x, i, facts, row)
         case tm.Diag():
             return _diagonal_row(cast(Term, x.args[0]), i, facts)
-        case tm.Exp() | tm.Eye() | tm.Power() if (v := _as_diagonal(x)) is not None:
+        case tm.Exp() | tm.Eye() | tm.Power() if (v := _as_diagonal(x, facts)) is not None:
             return _diagonal_row(v, i, facts)
     return x if x.rows == 1 and ranged(x) is None and i == 1 else tm.Row(x, i)
 
@@ -135,7 +136,7 @@ def column(x: Term, j: Expr, facts: Guards) -> Term:
             return _through_where(x, j, facts, column)
         case tm.Diag():
             return tm.Transpose(row(x, j, facts))
-        case tm.Exp() | tm.Eye() | tm.Power() if _as_diagonal(x) is not None:
+        case tm.Exp() | tm.Eye() | tm.Power() if _as_diagonal(x, facts) is not None:
             return tm.Transpose(row(x, j, facts))
         case tm.Row():
             return tm.Transpose(row(tm.Transpose(x), j, facts)) if ranged_columns(x) else tm.Entry(x.args[0], x.args[1], j)  # type: ignore[arg-type]
@@ -157,8 +158,11 @@ def _diagonal_row(v: Term, i: Expr, facts: Guards) -> Term:
     return tm.Mul(row(v, i, facts), tm.Transpose(tm.Stack(tm.indicator(tm.equal(n, i)), n, lo, hi)))
 
 
-def _as_diagonal(x: Term) -> Term | None:
-    """The v with diag(v) = x, for an identity, exp(c diag(w)) and a power of diag(w), where w has no labels of its own; else None."""
+def _as_diagonal(x: Term, facts: Guards) -> Term | None:
+    """The v with diag(v) = x, for an identity, exp(c diag(w)) and a power of diag(w), where w has no labels of its own; else None.
+
+    What has no value has no rows: the base of a zeroth power has one, and all entries of a negative power are asked for.
+    """
     n = Symbol(fresh_name(), integer=True)
     if x.is_scalar_term:
         return None
@@ -167,8 +171,14 @@ def _as_diagonal(x: Term) -> Term | None:
             return tm.Stack(tm.Num(1), n, 1, x.rows)
         case tm.Power() if ranged(cast(Term, x.args[0])) is None:
             base, e = cast("tuple[Term, Expr]", x.args)
-            if e == 0 or isinstance(base, tm.Diag):
-                return tm.Stack(tm.Num(1) if e == 0 else tm.Power(tm.Row(cast(Term, base.args[0]), n), e), n, 1, x.rows)
+            if e == 0 and not any(isinstance(a, PARTIAL) for a in tm.walk(base)):
+                return tm.Stack(tm.Num(1), n, 1, x.rows)
+            if e != 0 and isinstance(base, tm.Diag):
+                w, k = cast(Term, base.args[0]), Symbol(fresh_name(), integer=True)
+                entry = tm.Power(tm.Row(w, n), e)
+                if not implied(facts, read(e)):
+                    entry += 0 * tm.Sum(tm.Power(tm.Row(w, k), e), k, 1, x.rows)
+                return tm.Stack(entry, n, 1, x.rows)
         case tm.Exp():
             of = cast(Term, x.args[0])
             numbers, rest = _split(of) if isinstance(of, tm.Mul) else ([], [of])
