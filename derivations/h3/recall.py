@@ -26,6 +26,7 @@ def met(first: Index = 2, lag: int = 1) -> Term:
     return Sum((k[j - lag].T * q[t]) * v[j], j, first, t)
 
 
+three_tokens = {N: 2, M: 1, d: 1, t: 3}
 pairs = Statement(is_output(met()), le(0, t) & le(2, N), by_hand)
 
 PAIRS = Claim(
@@ -43,10 +44,10 @@ PAIRS = Claim(
         variant(pairs, "a start of the shift SSM", drop=fresh_keys.name),
         variant(pairs, "a start of the diagonal SSM", drop=fresh_sums.name),
         variant(pairs, "another shift SSM", drop=lag_one.name),
-        variant(pairs, "a memory that fades", drop=keeps_all.name, at={N: 2, M: 1, d: 1, t: 3}),
-        variant(pairs, "another gain", drop=unit_gain.name),
-        variant(pairs, "the token's own key", is_output(met(lag=0))),
-        variant(pairs, "from the third token on", is_output(met(first=3))),
+        variant(pairs, "a memory that fades", drop=keeps_all.name, at=three_tokens),
+        variant(pairs, "another gain", drop=unit_gain.name, at=three_tokens),
+        variant(pairs, "the token's own key", is_output(met(lag=0)), at=three_tokens),
+        variant(pairs, "from the third token on", is_output(met(first=3)), at=three_tokens),
     ),
 )
 
@@ -70,7 +71,7 @@ once = Assumption(
     solve=at(s),
 )
 before = le(1, s) & lt(s, t) & le(2, N)
-small = {N: 2, M: 1, d: 1, s: 1, t: 3}
+small = {**three_tokens, s: 1}
 recall = Statement(is_output(v[s + 1]), before, (*by_hand, query, one_hot, once))
 
 RECALL = Claim(
