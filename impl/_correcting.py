@@ -24,37 +24,37 @@ from ._decay import Decay
 DecayOf = Callable[..., Decay | None]
 
 
-def chunks(decay_of: DecayOf) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
-    """Return the form ``(q, k, v, *log-gates, beta, state, layout) -> (o, last state, states before)`` on all chunks (b h m c d) at once.
+def chunks(decay_of: DecayOf) -> Callable[..., tuple[Tensor, ...]]:
+    """Return the form ``(q, k, v, *log-gates, beta, state, layout) -> (o, last state, states before, errors)`` on all chunks at once.
 
-    It is fast where chunks of one time lie together in memory.
+    The errors v_i - S'ᵀ k_i are there where the states are for a gradient. It is fast where chunks of one time lie together in memory.
     """
 
-    def form(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def form(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, ...]:
         *gates, beta, state, layout = rest
         if layout is not None or not in_place(q, k, v, *gates, beta, state):
             return _chunks(q, k, v, gates, beta, state, layout, decay_of)
         q, k, v, beta, *gates = (_by_time(x) for x in (q, k, v, beta, *gates))
-        o, last, before = _chunks_in_place(q, k, v, beta, state, decay_of(*gates))
+        o, last, before, errors = _chunks_in_place(q, k, v, beta, state, decay_of(*gates))
         if not _seen_finite(o):
             k, v, beta, gates, stain = _quarantined(k, v, beta, gates)
-            o, last, before = _chunks_in_place(q, k, v, beta, state, decay_of(*gates))
+            o, last, before, errors = _chunks_in_place(q, k, v, beta, state, decay_of(*gates))
             if stain is not None:
-                o, last, before = _stained(o, last, before, stain)
-        return _by_head(o), last, _by_head(before)
+                o, last, before, errors = _stained(o, last, before, errors, stain)
+        return _by_head(o), last, _by_head(before), _by_head(errors)
 
     return form
 
 
 def gradient(decay_of: DecayOf) -> Callable[..., list[Any] | None]:
-    """Return the gradient of the form, ``(q, k, v, *log-gates, beta, states before, by_o, by_last)``, as `isoform.impl._spans` takes it."""
+    """Return its gradient, ``(q, k, v, *log-gates, beta, states before, errors, by_o, by_last)``, as `isoform.impl._spans` takes it."""
 
     def by_inputs(q: Tensor, k: Tensor, v: Tensor, *rest: Tensor) -> list[Any] | None:
-        *gates, beta, before, by_o, by_last = rest
+        *gates, beta, before, errors, by_o, by_last = rest
         with torch.enable_grad():
             decay = decay_of(*(_by_time(g) for g in gates))
-        q, k, v, beta, before, by_o = (_by_time(x) for x in (q, k, v, beta, before, by_o))
-        *found, by_decay, by_state = _gradient(q, k, v, beta, before, by_o, by_last, decay)
+        q, k, beta, before, errors, by_o = (_by_time(x) for x in (q, k, beta, before, errors, by_o))
+        *found, by_decay, by_state = _gradient(q, k, beta, before, errors, by_o, by_last, decay)
         if not _seen_finite(*found):
             return None
         by_gates = [None] * len(gates) if decay is None or by_decay is None else differentiated(decay, gates, by_decay)
@@ -115,26 +115,27 @@ def _chunks_in_place(
     beta: Float[Tensor, "m b h c 1"],
     state: Float[Tensor, "b h k v"],
     decay: Decay | None,
-) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "b h k v"], Float[Tensor, "m b h k v"]]:
-    """`_chunks` of inputs that are finite, or if the output is."""
+) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "b h k v"], Float[Tensor, "m b h k v"], Float[Tensor, "m b h c v"]]:
+    """`_chunks` of inputs that are finite, or if the output is; and the errors e, of which u = βe."""
     overlaps, scores = _masked(k @ k.mT, decay, 1), _masked(k @ q.mT, decay, 0)
-    inverse = _inverse(overlaps.mul_(beta.mT)).mul_(beta)
-    writes = inverse.mT @ v
+    inverse = _inverse(overlaps.mul_(beta))
+    errors = inverse.mT @ v
     found = (inverse if decay is None else inverse.mul_(decay.begun)).mT @ k
     before, last = state.new_empty(*k.shape[:3], *state.shape[2:]), torch.empty_like(state, memory_format=torch.contiguous_format)
     places = [*before.flatten(1, 2).unbind(0), last.flatten(0, 1)]
     places[0].copy_(state.flatten(0, 1))
-    chunks = zip(*(x.flatten(1, 2).unbind(0) for x in (writes, found, (k if decay is None else k * decay.ended).mT)), strict=True)
+    rates = beta if decay is None else beta * decay.ended
+    chunks = zip(*(x.flatten(1, 2).unbind(0) for x in (errors, found, (k * rates).mT)), strict=True)
     wholes = None if decay is None else decay.whole.flatten(1, 2).unbind(0)
-    for n, (u, w, keys) in enumerate(chunks):
-        u.baddbmm_(w, places[n], alpha=-1)
+    for n, (e, w, keys) in enumerate(chunks):
+        e.baddbmm_(w, places[n], alpha=-1)
         if wholes is None:
-            torch.baddbmm(places[n], keys, u, out=places[n + 1])
+            torch.baddbmm(places[n], keys, e, out=places[n + 1])
         else:
-            torch.mul(places[n], wholes[n], out=places[n + 1]).baddbmm_(keys, u)
+            torch.mul(places[n], wholes[n], out=places[n + 1]).baddbmm_(keys, e)
     o = q @ before
-    _add_product(o if decay is None else o.mul_(decay.begun), scores.mT, writes)
-    return o, last, before
+    _add_product(o if decay is None else o.mul_(decay.begun), scores.mul_(beta).mT, errors)
+    return o, last, before, errors
 
 
 def _quarantined(k: Tensor, v: Tensor, beta: Tensor, gates: list[Tensor]) -> tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor | None]:
@@ -144,29 +145,34 @@ def _quarantined(k: Tensor, v: Tensor, beta: Tensor, gates: list[Tensor]) -> tup
 
 
 def _stained(
-    o: Float[Tensor, "m b h c v"], last: Float[Tensor, "b h k v"], before: Float[Tensor, "m b h k v"], stain: Float[Tensor, "m b h c v"]
-) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "b h k v"], Float[Tensor, "m b h k v"]]:
+    o: Float[Tensor, "m b h c v"],
+    last: Float[Tensor, "b h k v"],
+    before: Float[Tensor, "m b h k v"],
+    errors: Float[Tensor, "m b h c v"],
+    stain: Float[Tensor, "m b h c v"],
+) -> tuple[Float[Tensor, "m b h c v"], Float[Tensor, "b h k v"], Float[Tensor, "m b h k v"], Float[Tensor, "m b h c v"]]:
     """The results with the stain that each chunk has and hands on."""
     after = stain[..., -1:, :].cumsum(0)
     entered = torch.cat([torch.zeros_like(after[:1]), after[:-1]])
-    return o + (stain + entered), last + after[-1], before + entered
+    stain = stain + entered
+    return o + stain, last + after[-1], before + entered, errors + stain
 
 
 def _gradient(
     q: Float[Tensor, "m b h c k"],
     k: Float[Tensor, "m b h c k"],
-    v: Float[Tensor, "m b h c v"],
     beta: Float[Tensor, "m b h c 1"],
     before: Float[Tensor, "m b h k v"],
+    errors: Float[Tensor, "m b h c v"],
     by_o: Float[Tensor, "m b h c v"],
     by_last: Float[Tensor, "b h k v"],
     decay: Decay | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Decay | None, Tensor]:
     """The gradients by q, k, v, beta, a decay that requires one, and the state.
 
-    With u = Tβ(v - γ_{1..i} k S) the writes, P and A the decayed scores of keys with queries and with later keys, and R the gradient
-    by the state after a chunk, that by βv - … is z = Tᵀ(P by_o + γ_{j+1..c} k R), and the one by the state before it is
-    γ R + (γ_{1..i} q)ᵀ by_o - (γ_{1..i} k)ᵀ βz. By v it is βz, by β it is z·(v - γ_{1..i} k S - Aᵀu); with G and F the decayed u by_oᵀ and
+    With u = βe the writes, e the errors, P the decayed scores of keys with queries, and R the gradient by the state after a chunk,
+    that by βv - … is z = Tᵀ(P by_o + γ_{j+1..c} k R), and the one by the state before it is
+    γ R + (γ_{1..i} q)ᵀ by_o - (γ_{1..i} k)ᵀ βz. By v it is βz, by β it is z·e; with G and F the decayed u by_oᵀ and
     -u (βz)ᵀ, by_q = Gᵀk + γ_{1..i} by_o Sᵀ and by_k = G q + (F + Fᵀ) k + γ_{j+1..c} u Rᵀ - γ_{1..i} βz Sᵀ.
     """
     fixed = None if decay is None else Decay(*(x.detach() for x in decay))
@@ -174,13 +180,10 @@ def _gradient(
     undecayed = (overlaps.clone(), scores.clone()) if decay is not None and decay.within.requires_grad else ()
     overlaps, scores = _masked(overlaps, fixed, 1), _masked(scores, fixed, 0)
     inverse = _inverse(overlaps * beta.mT)
-    missing = k @ before
-    torch.sub(v, missing if fixed is None else missing.mul_(fixed.begun), out=missing)
-    u = (inverse * beta).mT @ missing
-    _add_product(missing, overlaps.mT, u, -1)
+    u = errors * beta
     kept, read, rates = (k, by_o, beta) if fixed is None else (k * fixed.ended, by_o * fixed.begun, beta * fixed.begun)
     z, states = _scan_back(inverse @ (scores @ by_o), inverse @ kept, k * rates, q.mT, read, by_last, fixed)
-    after, by_v, by_beta = states[1:], z.mul(beta), (z * missing).sum(-1, keepdim=True)
+    after, by_v, by_beta = states[1:], z.mul(beta), (z * errors).sum(-1, keepdim=True)
     weights, crossed = u @ by_o.mT, u @ by_v.mT
     by_q, by_k, taken = by_o @ before.mT, u @ after.mT, by_v @ before.mT
     by_decay = None

@@ -1,7 +1,7 @@
 """A long sequence goes through a form in spans that a cache holds, forward and backward.
 
-Where a form has a gradient of its own, nothing is kept but the state that enters each chunk; the backward pass takes the
-spans from the last to the first and computes there again what else it needs.
+Where a form has a gradient of its own, nothing is kept but the state that enters each chunk and what the form returns beside it;
+the backward pass takes the spans from the last to the first and computes there again what else it needs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ._common import ChunkLayout, batched, differentiated, eager, from_chunks, i
 
 Form = Callable[..., tuple[Tensor, ...]]
 """``form(*inputs, state, layout)`` for inputs (b h m c d): the output (b h m c v), linear in the first, the state after it, and, beside a
-gradient, the states before every chunk."""
+gradient, the states before every chunk and whatever else the gradient is to know."""
 Gradient = Callable[..., list[Any] | None]
-"""``gradient(*inputs, states, by_o, by_last)``: by the inputs, None for those that need none, and the state; None for all if not finite."""
+"""``gradient(*inputs, states, *else, by_o, by_last)``: by the inputs (None for what needs none) and the state; or None if not finite."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Spans:
         return from_chunks(o, inputs[0].shape[1], layout), state
 
     def forward(self, inputs: Sequence[Tensor], state: Tensor, entered: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Return the output and the last state; append the states before the chunks of every span to ``entered``."""
+        """Return the output and the last state; append what every span keeps to ``entered``."""
         length, rows, whole = inputs[0].shape[1], [], None
         for n, part in enumerate(zip(*(x.split(self.tokens, 1) for x in inputs), strict=True)):
             o, state, *before = self._chunks(part, state, None)
@@ -71,13 +71,15 @@ class Spans:
         found = [torch.empty_like(x) if x.requires_grad else None for x in leaves]
         pieces = [x.split(self.tokens, 1) for x in (by_o, *leaves)]
         places = [() if x is None else x.split(self.tokens, 1) for x in found]
-        for n in reversed(range(len(entered))):
+        spans = len(pieces[0])
+        each = len(entered) // spans
+        for n in reversed(range(spans)):
             by_rows, *part = (to_chunks(x[n], self.chunk_size, None, by_time=self.by_time).detach() for x in pieces)
             for x, leaf in zip(part, leaves, strict=True):
                 x.requires_grad_(leaf.requires_grad)
-            arguments = *part, entered[n], by_rows * self.scale, by_last
-            own = None if self.gradient is None else self.gradient(*arguments)
-            *gradients, by_last = own or self._differentiated(*arguments)
+            kept, by_rows = entered[n * each : (n + 1) * each], by_rows * self.scale
+            own = None if self.gradient is None else self.gradient(*part, *kept, by_rows, by_last)
+            *gradients, by_last = own or self._differentiated(*part, kept[0], by_rows, by_last)
             for place, x in zip(places, gradients, strict=True):
                 if place:
                     put_chunks(place[n], x)

@@ -8,7 +8,7 @@ import torch
 from isoform.impl import _memory, delta_rule, gated_delta_rule, gated_retention, linear_attention, retention
 from isoform.impl._spans import Spans
 
-T, H, K, V, C = 7, 2, 2, 3, 2
+T, H, K, V, C = 7, 2, 3, 4, 2
 U = torch.finfo(torch.float64).eps / 2
 FORMS = {
     "linear-attention": linear_attention.chunkwise,
@@ -67,13 +67,14 @@ def test_gradients_over_several_spans_and_those_of_the_gradients(form, smooth):
 
 @every_form
 def test_a_form_has_a_gradient_of_its_own_that_keeps_only_states(form, smooth):
-    """Beside the inputs a state for each chunk is kept, and no weights between tokens."""
+    """Beside the inputs a state for each chunk is kept, for delta rules the errors of what is recalled, and no weights between tokens."""
     inputs, kept = arguments(form, smooth), []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
         call(form, *inputs)
-    shapes = {tuple(x.shape) for x in kept}
-    assert shapes <= {(1, T, H, K), (1, T, H, V), (1, T, H, 1), (1, T, 1, 1), (1, H, K, V), (1, H, 2, K, V)}
-    assert sum(tuple(x.shape) == (1, H, 2, K, V) for x in kept) == -(-T // (2 * C))
+    shapes = [tuple(x.shape) for x in kept]
+    assert {*shapes} <= {(1, T, H, K), (1, T, H, V), (1, T, H, 1), (1, T, 1, 1), (1, H, K, V), (1, H, 2, K, V), (1, H, 2, C, V)}
+    assert shapes.count((1, H, 2, K, V)) == -(-T // (2 * C))
+    assert shapes.count((1, H, 2, C, V)) == ("b" in kinds(form)) * -(-T // (2 * C))
 
 
 @every_form
