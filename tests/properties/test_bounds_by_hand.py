@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoform.properties import bounds, holding
+from isoform.properties import bounds, h3, holding, s4
 from isoform.properties.bounds import SECOND_ORDER, gamma, stored
 from isoform.properties.columns import operator
 from isoform.properties.operator import Instance
@@ -139,6 +139,42 @@ def test_the_gradient_of_a_system():
     expected = (W * (c * b + d) + F * b) * DV
     assert value == pytest.approx(expected)
     assert bound == pytest.approx(g(3 * 2 * 9 * 8, DOUBLE) * expected)
+
+
+def test_a_step_of_s4():
+    """λ = -1 and Δ = 1: 1 - hλ = 1.5. With p = 1, A = -2, so that I - hA = 2 and 1 + h p* e p = 4/3, off by γ of itself."""
+    diagonal = s4.Channel(np.array([-1.0]), np.zeros(1), np.array([B]), np.ones(1), 0.0, 1.0, one(1 / 3), np.array([B / 1.5]))
+    matrix, drive = s4.step_error(diagonal, SINGLE)
+    through = (g(9) + g(17)) / 1.5
+    assert [matrix[0, 0], drive[0]] == pytest.approx([through * 1.5, through * B])
+    low = s4.Channel(np.array([-1.0]), np.ones(1), np.array([B]), np.ones(1), 0.0, 1.0, one(0), np.array([B / 2]))
+    matrix, drive = s4.step_error(low, SINGLE)
+    through = g(9) / 2 + g(17) * (1 / 1.5 + 0.375 * 2 / 1.5**2)
+    assert [matrix[0, 0], drive[0]] == pytest.approx([through * 2, through * B])
+
+
+def test_a_kernel_of_s4_with_one_tap():
+    """One node, θ = 0, where a denominator is -hλ = 0.5 and Ā = 1/3: C̃ = 2/3, which E of Ā and a sum of 4 roundings make wrong."""
+    of = s4.Channel(np.array([-1.0]), np.zeros(1), np.array([B]), np.ones(1), 0.0, 1.0, one(1 / 3), np.array([B / 1.5]))
+    rows, values = s4.row_errors(of, one(7e-6), 1, SINGLE)
+    assert rows[1] == pytest.approx(7e-6 + g(4) * (1 + 1 / 3)) and values[1] == pytest.approx([2 / 3])
+    found = s4._sums_error(of, one(0.5 * B), one(0.5 * B), values[1], rows[1], 1, SINGLE)
+    sums = (2 / 3) * (0.5 * B) * (g(8) + g(11)) / 0.5
+    assert found == pytest.approx([sums + rows[1] * B + g(21 * 3) * (2 / 3) * B])
+
+
+def test_an_output_of_h3():
+    """One token, one tap, one mode: what is written is off by γ_3 and comes out through c b, with q times it and γ_4 of y beside."""
+    of = h3.Head(one(Q), one(K), one(V), one(0.5), np.array([0.25]), np.array([W]), np.array([F]), np.zeros((1, 0)), np.zeros((1, 1, 1)))
+    u = 0.5 * K * V
+    system = h3.driven(of, 0, 0)
+    assert system["u"] == pytest.approx(u)
+    states = np.array([[0.0], [W * u]])
+    found = h3.bound(of, 0, 0, system, states, SINGLE)
+    alone = h3.recurrence_bound(system, states, SINGLE)
+    off = g(3) * u
+    assert found.output == pytest.approx(SECOND_ORDER * Q * (alone.output + F * W * off + g(4) * F * W * u))
+    assert found.states[1] == pytest.approx(alone.states[1] + SECOND_ORDER * W * off)
 
 
 def test_the_gradient_of_attention():
