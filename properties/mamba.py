@@ -30,7 +30,7 @@ def corners(name: str) -> Iterator[Case]:
         (8, 3, SMALL, "float32", ("steps-zero", "bias", "start")),
         (10, 4, LARGE, "float32", ("constant-weights", "time-invariant", "start")),
     ):
-        shape = (("b", 1), ("t", t), ("g", 2), ("e", 2), ("n", 3), ("chunk", chunk))
+        shape = (("b", 1), ("t", t), ("d", 4), ("g", 2), ("n", 3), ("chunk", chunk))
         yield Case(name, shape, t, dtype, scale, flags)
 
 
@@ -50,7 +50,7 @@ def filters() -> Iterator[Case]:
 
 
 SHAPE = strategies.sizes(
-    b=st.integers(1, 2), t=strategies.lengths, g=st.integers(1, 3), e=st.integers(1, 2), n=st.integers(1, 4), chunk=strategies.chunks
+    b=st.integers(1, 2), t=strategies.lengths, d=st.integers(1, 6), g=st.integers(1, 3), n=st.integers(1, 4), chunk=strategies.chunks
 )
 STRUCTURE = strategies.flags(("start",), selecting.DECAYS, selecting.STEPS, ("bias",), selecting.WEIGHTS, ("gate",), ("no-feedthrough",))
 

@@ -51,8 +51,8 @@ QUOTIENT = 8
 
 def draw(case: Case) -> Instance:
     """Inputs of the case's scale, and steps, poles and weights of its structure."""
-    b, t, g, n = (case.size(a) for a in ("b", "t", "g", "n"))
-    d = g * case.size("e")
+    b, t, d, n = (case.size(a) for a in "btdn")
+    g = next(g for g in range(min(d, case.size("g")), 0, -1) if d % g == 0)
     inputs = {"u": normal(case, 0, b, d, t), **steps(case, b, d, t), "A": rounded(poles(case, d, n), case.dtype)}
     for purpose, name, grouped in ((4, "B", ("grouped", "grouped-writes")), (5, "C", ("grouped",))):
         shape = (d, n) if case.has("constant-weights") else (b, g, n, t) if any(map(case.has, grouped)) else (b, n, t)
