@@ -308,6 +308,8 @@ def _normed(factors: tuple[Basic, ...]) -> Term | None:
     if len(factors) < 2 or not isinstance(factors[0], (Transpose, Conj)):
         return None
     rest = cast("tuple[Term, ...]", factors[1:])
+    if not _multiply(list(rest)):
+        return None
     x = Mul(*rest) if len(rest) > 1 else rest[0]
     real = all(n.field == "real" for n in walk(unnamed(x)) if isinstance(n, (Var, Apply)))
     if isinstance(factors[0], Conj):

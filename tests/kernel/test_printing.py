@@ -150,6 +150,7 @@ SPELLINGS: dict[str, tuple[Any, str, str]] = {
     "a stack transposed": (Stack(k[i].T, i, 1, T).T, "[k_iᵀ]_{i=1..T}ᵀ", r"\left[k_{i}^{\top}\right]_{i=1,\dots,T}^{\top}"),
     "modulus": (2 * (Conj(root) * root), "2 |λ|²", r"2 \left|\lambda\right|^{2}"),
     "norm of a product": (norm2(A * v[t]), "‖A v_t‖²", r"\left\|A v_{t}\right\|^{2}"),
+    "a row, a column and a matrix": (Mul(k[t].T, v[t], A), "k_tᵀ v_t A", r"k_{t}^{\top} v_{t} A"),
     "norm in a norm": (
         norm2(norm2(v[t]) * k[t]),
         "(‖v_t‖² k_t)ᵀ ‖v_t‖² k_t",
