@@ -62,7 +62,7 @@ KERNEL = Claim(
     as_written=Statement(translated.conclusion, translated.where),
     expected="qualified",
     sources=(
-        Source(TRAIN, "definition 2 and proposition 1", "time-invariant orthogonal state-space models"),
+        Source(TRAIN, "section 3", "time-invariant orthogonal state-space models"),
         Source(NOTE, "x = K * u with K the sum of the P_n ω", "one function for all degrees there; LegS, whose κ is 1/t, is none"),
     ),
     proof=Ode(theta, by=(Given(fixed.name),)),
@@ -107,7 +107,7 @@ CLOSED = Claim(
     title="where w' = A w, that is w(s) = e^{sA} w(0), x = w * u obeys x' = A x + w(0) u; else up to w' - A w",
     statement=closed,
     sources=(
-        Source(TRAIN, "proposition 1", "the basis e^{tA} B"),
+        Source(TRAIN, "section 3", "the basis e^{tA} B"),
         Source(NOTE, "ω' in the span of ω", "false for LegT, whose measure ends with a jump at the age θ"),
     ),
     proof=Each((Direct(note="the Leibniz rule"), Direct(note="A commutes with e^{sA}"))),
@@ -134,7 +134,7 @@ JUMP = Claim(
     id="hippo/jump",
     title="over a window of length θ the same x obeys x' = A x + w(0) u(t) - w(θ) u(t - θ): what leaves is not in the state",
     statement=jump,
-    sources=(Source(TRAIN, "section 4.1", "LegT: a measure that ends with a jump"), Source(NOTE, "ω' in the span of ω")),
+    sources=(Source(TRAIN, "section 3", "LegT: a measure that ends with a jump"), Source(NOTE, "ω' in the span of ω")),
     near_misses=(
         variant(jump, "nothing leaves", leaving(Num(0) * w0)),
         variant(jump, "what leaves is as it entered", leaving(w0)),

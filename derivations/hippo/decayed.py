@@ -129,7 +129,7 @@ BASIS = Claim(
     title="without 1/t, HiPPO-LegS has the impulse response (e^{-tA} B)_n = √(2n+1) P_n(2e^{-t} - 1) e^{-t}, for every N",
     statement=basis,
     sources=(
-        Source(TRAIN, "theorem 3 and corollary 3.3", "L_n(e^{-t}) e^{-t}, L_n the Legendre polynomial on [0, 1], orthonormal"),
+        Source(TRAIN, "section 3, the basis of LegS", "L_n(e^{-t}) e^{-t}, L_n the Legendre polynomial on [0, 1], orthonormal"),
         Source(S4, "appendix", "the same A without 1/t"),
         Source(NOTE, "S4's HiPPO matrix", "Legendre polynomials, not those of Laguerre"),
     ),

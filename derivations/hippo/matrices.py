@@ -92,7 +92,7 @@ ROWS = Claim(
     title="(n + 1) e_n + Σ_{k<n} (2k + 1) e_k = (m + 1) e_n, where e_n is the coefficient of s^m in P_n(2s - 1), n = m + d",
     statement=rows,
     sources=(
-        Source(TRAIN, "appendix, HiPPO-LegS", "s d/ds s^m = m s^m, in the coefficients"),
+        Source(TRAIN, "section 3, LegS", "s d/ds s^m = m s^m, in the coefficients"),
         Source("Szegő, Orthogonal Polynomials, 4th ed.", "equation 4.21.2 at α = β = 0", "the coefficients of P_n(2s - 1)"),
     ),
     proof=Induction(d, step=Direct((Using(Hypothesis()),), "d e_{m+d} = -(2m + d) e_{m+d-1}")),
@@ -123,7 +123,7 @@ EIGENVALUES = Claim(
     title="1, 2, ..., N are the eigenvalues of the N x N matrix A of HiPPO-LegS, each with its eigenvector",
     statement=spectral,
     sources=(
-        Source(TRAIN, "appendix, HiPPO-LegS", "distinct and N in number, hence all; A is triangular"),
+        Source(TRAIN, "section 3, LegS", "distinct and N in number, hence all; A is triangular"),
         Source(HIPPO, "theorem 2"),
     ),
     proof=Each(

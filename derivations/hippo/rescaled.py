@@ -206,7 +206,7 @@ LOGARITHMIC = Claim(
     title="in the logarithm of time HiPPO-LegS is a convolution: its kernel at the age σ = a - β is P_n(2e^{-σ} - 1) e^{-σ}",
     statement=log_changed,
     sources=(
-        Source(TRAIN, "section 4.2", "LegS in logarithmic time is the time-invariant system without 1/t"),
+        Source(TRAIN, "section 3", "LegS in logarithmic time is the time-invariant system without 1/t"),
         Source(HIPPO, "theorem 2", "in time itself no convolution: an impulse counts 1/t at every later t"),
     ),
     proof=Ode(b, start=a, by=(Lemma("hippo/log-arguments"),)),
