@@ -16,9 +16,10 @@ from .polynomials import HIPPO, MINUS_ONE, SZEGO, before, every_degree, legendre
 m, j = indices("m j")
 
 
-def product(i: Any, j: Any, up_to: Term, of: Term = tau, factor: Any = 1) -> Term:
+def product(i: Any, j: Any, up_to: Term, of: Term = tau, factor: Any = None) -> Term:
     """The integral of P_i P_j from -1 on."""
-    return Integral(factor * legendre(i, of) * legendre(j, of), of, -1, up_to)
+    first = legendre(i, of) if factor is None else factor * legendre(i, of)
+    return Integral(first * legendre(j, of), of, -1, up_to)
 
 
 def one_before(factor: Term) -> Formula:
