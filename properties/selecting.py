@@ -321,7 +321,7 @@ def majorant(c: Channel, move: Channel, hold: bool, w: Array, f: Array, p: Preci
     relative = (step_error(c, p) / np.where(step > 0, step, 1))[:, None] * (1 + hold) + of_slope
     total, change = np.abs(c.start), np.abs(move.start)
     total_off, change_off = np.zeros((2, len(c.A)))
-    rows = np.zeros((2, len(z)))
+    rows = np.zeros((3, len(z)))
     own, d_own = np.abs(c.C), np.abs(move.C)
     for t in range(len(z)):
         own_off = relative[t] * d_write[t]
@@ -329,25 +329,16 @@ def majorant(c: Channel, move: Channel, hold: bool, w: Array, f: Array, p: Preci
         change = decay[t] * (change + d_z[t] * total) + d_write[t]
         total_off = decay[t] * (total_off + log[t] * total) + relative[t] * write[t]
         total = decay[t] * total + write[t]
+        rows[2, t] = own[t] @ total
         rows[0, t] = own[t] @ change + d_own[t] @ total
         rows[1, t] = own[t] @ change_off + d_own[t] @ total_off
     through = np.abs(c.D) * np.abs(move.u) + np.abs(move.D) * np.abs(c.u)
     gate = np.abs(c.gate)
     size = gate * (rows[0] + through)
     if c.z is not None and move.z is not None:
-        levels, _ = plain_size(c, decay, write)
-        size = size + np.abs(c.gate_slope) * np.abs(move.z) * (levels + np.abs(c.D * c.u)) + 2 * p.unit * np.abs(c.z) * size
+        size = size + np.abs(c.gate_slope) * np.abs(move.z) * (rows[2] + np.abs(c.D * c.u)) + 2 * p.unit * np.abs(c.z) * size
     loss = (1 + np.abs(move.argument)[np.isfinite(move.argument)].sum()) * (1 + np.abs(c.u).sum()) * (1 + b.sum()) * (1 + own.sum())
     return float(w @ size + f @ change), float(w @ (gate * rows[1]) + f @ change_off), float(loss)
-
-
-def plain_size(c: Channel, decay: Array, write: Array) -> tuple[Array, Array]:
-    """The sum of the absolute values of all terms of each row, and of the last state."""
-    total, rows = np.abs(c.start), np.zeros(len(write))
-    for t in range(len(write)):
-        total = decay[t] * total + write[t]
-        rows[t] = np.abs(c.C[t]) @ total
-    return rows, total
 
 
 def independent(hold: bool, x: Instance) -> Array:
