@@ -7,7 +7,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints
 INSTALL := $(BIN)/python $(PIP_INSTALL)
 SETUP := pyproject.toml setup.py constraints.txt
 
-.PHONY: verify test deep bench lint clean
+.PHONY: verify test deep bench pictures lint clean
 
 verify: $(VENV)/.ready
 	$(BIN)/isoform verify
@@ -22,6 +22,9 @@ bench: $(BENCH)/.ready
 	$(BENCH)/bin/python benchmarks/proofs.py
 	$(BENCH)/bin/python -m benchmarks.decoding
 	$(BENCH)/bin/python -m benchmarks.speed
+
+pictures: $(VENV)/.ready-pictures
+	$(BIN)/python -m benchmarks.pictures
 
 # Types are checked where the package is installed for real: mypy cannot follow an editable install.
 lint: $(VENV)/.ready-lint
@@ -44,6 +47,10 @@ $(VENV)/.ready-test: $(VENV)/.ready
 
 $(VENV)/.ready-lint: $(VENV)/.ready
 	$(INSTALL) -e '.[lint]'
+	touch $@
+
+$(VENV)/.ready-pictures: $(VENV)/.ready benchmarks/peers.txt
+	$(INSTALL) -c benchmarks/peers.txt -e '.[pictures]'
 	touch $@
 
 # Peers live in a place of their own. torchscale's retention needs nothing of what torchscale asks for; fast-transformers is compiled,
