@@ -64,8 +64,10 @@ def final_state(
     return parts[..., 0, :].mT
 
 
-def causal_convolution(u: Inexact[Tensor, "*b l"], kernel: Inexact[Tensor, "*b l"]) -> Inexact[Tensor, "*b l"]:
+def causal_convolution(u: Inexact[Tensor, "*b l"], kernel: Inexact[Tensor, "*#b l"]) -> Inexact[Tensor, "*b l"]:
     """Σ_j kernel_j u_{t-j} by a Fourier transform of at least 2l - 1 points, so that nothing wraps around."""
+    if u.numel() == 0:  # some libraries refuse to transform no rows
+        return u * kernel
     length = u.shape[-1]
     points = 1 << (2 * length - 2).bit_length()
     if u.is_complex():

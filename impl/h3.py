@@ -86,7 +86,7 @@ def convolution(
     written, stain = stained(torch.einsum("bhkt,bthv->bhkvt", shifted, x.v))
     rows, columns, _ = factors(x.Abar, x.C, x.Bbar.unsqueeze(-1), length, False)
     kernel = real_product(rows, columns.squeeze(-1)).flatten(-2)[..., :length]
-    held = causal_convolution(written, kernel[:, None, None].expand_as(written[:1])[0])
+    held = causal_convolution(written, kernel[:, None, None])
     powers, _ = orbit(x.Abar, x.Abar.unsqueeze(-1), length, False)
     if initial_state is not None:
         free = torch.einsum("hn,hnt,bhnkv->bhkvt", x.C, powers[..., 0], x.modes)
