@@ -41,9 +41,7 @@ def ranged(x: Term) -> Span | None:
             return next((r for a in x.args if isinstance(a, Term) and (r := ranged(a))), None)
         case tm.Rec():
             return ranged(x.init)
-        case tm.Integral():
-            return ranged(cast(Term, x.args[0]))
-        case tm.Diag() | tm.Deriv():
+        case tm.Integral() | tm.Deriv() | tm.At() | tm.Diag():
             return ranged(cast(Term, x.args[0]))
         case tm.Sum():
             span = ranged(x.body)
@@ -63,7 +61,7 @@ def ranged_columns(x: Term) -> Span | None:
             return ranged_columns(cast(Term, x.args[0]))
         case tm.Rec():
             return ranged_columns(x.init)
-        case tm.Integral():
+        case tm.Integral() | tm.Deriv() | tm.At():
             return ranged_columns(cast(Term, x.args[0]))
         case tm.Diag():
             return ranged(cast(Term, x.args[0]))
@@ -87,7 +85,7 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
         case tm.Mul() if not x.is_scalar_term:
             scalars, rest = _split(x)
             return tm.Mul(*scalars, row(rest[0], i, facts), *rest[1:])
-        case tm.Transpose() if isinstance(x.args[0], WITH_COLUMNS) or _as_diagonal(cast(Term, x.args[0]), facts) is not None:
+        case tm.Transpose() if _has_columns(cast(Term, x.args[0]), facts):
             return tm.Transpose(column(cast(Term, x.args[0]), i, facts))
         case tm.Add() | tm.Hadamard() | tm.Conj():
             _one_numbering(x, ranged)
@@ -98,8 +96,8 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
             return _through_sum(x, i, facts, row)
         case tm.Integral():
             return tm.Integral(row(cast(Term, x.args[0]), i, facts), *x.args[1:])  # type: ignore[arg-type]
-        case tm.Deriv() if ranged(x):
-            return tm.Deriv(row(cast(Term, x.args[0]), i, facts), cast(tm.Var, x.args[1]))
+        case tm.Deriv() | tm.At() if ranged(x) or ranged_columns(x):
+            return cast(Term, x.func(row(cast(Term, x.args[0]), i, facts), *x.args[1:]))
         case tm.Where():
             return _through_where(x, i, facts, row)
         case tm.Diag():
@@ -110,6 +108,13 @@ def row(x: Term, i: Expr, facts: Guards) -> Term:
 
 
 WITH_COLUMNS = (tm.Transpose, tm.Stack, tm.Mul, tm.Add, tm.Hadamard, tm.Conj, tm.Zero, tm.Sum, tm.Where, tm.Row, tm.Diag)
+
+
+def _has_columns(x: Term, facts: Guards) -> bool:
+    """Whether there is a rule for the columns of a term."""
+    if isinstance(x, tm.Integral | tm.Deriv | tm.At):
+        return (ranged(x) or ranged_columns(x)) is not None
+    return isinstance(x, WITH_COLUMNS) or _as_diagonal(x, facts) is not None
 
 
 def column(x: Term, j: Expr, facts: Guards) -> Term:
@@ -132,6 +137,8 @@ def column(x: Term, j: Expr, facts: Guards) -> Term:
             return _through_sum(x, j, facts, column)
         case tm.Integral():
             return tm.Integral(column(cast(Term, x.args[0]), j, facts), *x.args[1:])  # type: ignore[arg-type]
+        case tm.Deriv() | tm.At() if ranged(x) or ranged_columns(x):
+            return cast(Term, x.func(column(cast(Term, x.args[0]), j, facts), *x.args[1:]))
         case tm.Where():
             return _through_where(x, j, facts, column)
         case tm.Diag():

@@ -27,13 +27,14 @@ from isoform.derivations.kernel.terms import (
     Log,
     Num,
     Row,
+    Stack,
     Sum,
     Term,
     le,
     recurrence,
 )
 
-from .attacks import ANYWHERE, A, B, al, check, d, f, given, i, j, n, prover, s, t, u, x, y
+from .attacks import ANYWHERE, A, B, al, check, d, f, given, i, j, k, n, prover, s, t, u, x, y
 
 
 def moving(at: Term) -> Term:
@@ -133,3 +134,12 @@ def test_a_member_before_the_start_has_no_slope() -> None:
     powers = recurrence("Q", x, lambda t, state: state * x)
     flat = Equation(Deriv(powers[t], s), 0)
     check(Statement(flat), Statement(flat, le(0, t)), Direct())
+
+
+LABELLED = Stack(u.T, k, 3, 3)
+
+
+@pytest.mark.parametrize("of", [Deriv(s * LABELLED, s), At(s * LABELLED, s, 1)])
+def test_a_derivative_and_a_value_keep_the_numbers_of_rows(of: Term) -> None:
+    """The one row here is row 3; there is no row 1."""
+    check(Statement(Equation(Row(of, 1), u.T)), Statement(Equation(Row(of, 3), u.T)), Direct())
