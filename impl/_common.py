@@ -124,6 +124,11 @@ def own(state: Tensor, length: int) -> Tensor:
     return state if length else state.clone()
 
 
+def made_of(rows: Tensor, *inputs: Tensor | None) -> Tensor:
+    """Rows of no token, which have a gradient by all inputs of this kind: 0."""
+    return reduce(lambda y, x: y * (x.sum().real if x.is_complex() else x.sum()), (x for x in inputs if x is not None), rows)
+
+
 def check_positive(where: str, name: str, value: int) -> None:
     """Raise TypeError or ValueError unless `value` is a Python integer of at least 1."""
     if not isinstance(value, int | torch.SymInt) or isinstance(value, bool):

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._common import ChunkLayout, _seen_finite, differentiated, each_chunk, in_place, multiplied, plus_product, quarantine
+from ._common import ChunkLayout, _seen_finite, differentiated, each_chunk, in_place, made_of, multiplied, plus_product, quarantine
 from ._decay import Decay
 
 DecayOf = Callable[..., Decay | None]
@@ -103,7 +103,7 @@ def _chunks(
 
     before, last = each_chunk(update, (*solved.split([v.shape[-1], k.shape[-1]], -1), k, *fading), state, layout)
     if not writes:
-        return (q * k).sum(-1, keepdim=True) * v, last, before
+        return made_of(v, q, k, beta, *gates), last, before
     o = plus_product(scores.mT @ torch.stack(writes, 1).view(v.shape), q @ before, begun)
     return o if stain is None else o + stain, last, before
 

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Inexact
 from torch import Tensor
 
-from ._common import advance, batched, recorded, transformed
+from ._common import advance, batched, made_of, recorded, transformed
 
 DIRECT = {"cpu": 2**12}
 """The numbers of a token from which a loop over the tokens is faster than two over blocks; elsewhere never."""
@@ -180,7 +180,7 @@ Gates = type[_Entries] | type[_Matrices]
 
 def _scan(gates: Gates, a: Tensor, b: Tensor, initial: Tensor, reverse: bool) -> tuple[Tensor, Tensor]:
     if b.shape[1] == 0:
-        return b.clone(), initial.clone()
+        return made_of(b, a).clone(), initial.clone()
     if transformed() or batched(a, b, initial):
         h = _joined(gates, a, b, initial, reverse)
     elif recorded(a, b, initial):

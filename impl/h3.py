@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Inexact
 from torch import Tensor
 
-from ._common import COMPLEX, REAL, accumulator, check, check_positive
+from ._common import COMPLEX, REAL, accumulator, check, check_positive, made_of
 from ._kernels import causal_convolution, factors, orbit, plus_stain, real_product, stained
 
 
@@ -50,7 +50,7 @@ def recurrent(
     for q_t, k_t, v_t in zip(x.q.unbind(1), x.k.unbind(1), x.v.unbind(1), strict=True):
         y, keys, modes = _advance(x, q_t, k_t, v_t, keys, modes)
         outputs.append(y)
-    y = torch.stack(outputs, 1) if outputs else x.v * (x.q.sum() + x.C.sum().real)
+    y = torch.stack(outputs, 1) if outputs else made_of(x.v, *x[:2], *x[3:7])
     return _leave(y, keys, modes, v, output_final_state)
 
 
@@ -80,7 +80,7 @@ def convolution(
     x = _enter("h3.convolution", q, k, v, "b t h", shift, Abar, Bbar, C, initial_state, "initial_state")
     length, width = q.shape[1], shift.shape[2]
     if length == 0:
-        return _leave(x.v * (x.q.sum() + x.C.sum().real), x.keys, x.modes, v, output_final_state)
+        return _leave(made_of(x.v, *x[:2], *x[3:7]), x.keys, x.modes, v, output_final_state)
     along = torch.cat([x.keys.flip(-1), x.k.permute(0, 2, 3, 1)], -1)
     shifted = sum(x.shift[..., j : j + 1] * along[..., width - 1 - j : width - 1 - j + length] for j in range(width))
     written, stain = stained(torch.einsum("bhkt,bthv->bhkvt", shifted, x.v))

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Inexact
 from torch import Tensor
 
-from ._common import COMPLEX, REAL, accumulator, check, own
+from ._common import COMPLEX, REAL, accumulator, check, made_of, own
 from ._kernels import causal_convolution, factors, final_state, last_stain, plus_stain, stained, times
 from ._scan import matrix_scan, scan
 
@@ -46,7 +46,7 @@ def recurrent(
     for u_k in wide.unbind(1):
         x = _advance(Abar, x, u_k, Bbar)
         outputs.append(x @ C)
-    y = torch.stack(outputs, 1) if outputs else wide * (C * Bbar).sum()
+    y = torch.stack(outputs, 1) if outputs else made_of(wide, Abar, Bbar, C)
     return _leave(y + D * wide, x, u, output_final_state)
 
 
@@ -76,7 +76,7 @@ def convolution(
     wide, Abar, Bbar, C, D, x = _enter("state_space.convolution", u, "b l", Abar, Bbar, C, D, initial_state, "initial_state")
     length = wide.shape[1]
     if length == 0:
-        return _leave(wide * ((C * Bbar).sum() + D), x, u, output_final_state)
+        return _leave(made_of(wide, Abar, Bbar, C) * D, x, u, output_final_state)
     clean, stain = stained(wide)
     dense = Abar.ndim == 2
     starts = torch.cat([Bbar.unsqueeze(-1), times(Abar, x.mT, dense)], 1)

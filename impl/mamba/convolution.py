@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import silu
 
-from .._common import accumulator, check, check_positive, check_state
+from .._common import accumulator, check, check_positive, check_state, made_of
 
 ACTIVATIONS = (None, "silu", "swish")
 
@@ -43,7 +43,7 @@ def recurrent(
         window = torch.cat([state, token.unsqueeze(-1)], -1)
         rows.append((window * call.weight).sum(-1))
         state = window[..., 1:]
-    y = torch.stack(rows, -1) if rows else call.x * 0
+    y = torch.stack(rows, -1) if rows else made_of(call.x, call.weight)
     return _leave(call, y, state, return_final_states)
 
 

@@ -30,7 +30,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import silu
 
-from .._common import accumulator, check, check_groups, check_positive, check_state, own, spread, transformed
+from .._common import accumulator, check, check_groups, check_positive, check_state, made_of, own, spread, transformed
 from ..discretization import phi1
 from .spans import Spans
 
@@ -64,7 +64,7 @@ def recurrent(
     for step, x, b, c in zip(*tokens, strict=True):
         h = advanced(h, step, x, call.A, b, call.hold)
         rows.append((c * h).sum(-2))
-    y = torch.stack(rows, 1) if rows else call.delta * 0
+    y = torch.stack(rows, 1) if rows else made_of(call.delta, call.u, call.A, call.B, call.C)
     return call.leave(y, h, return_last_state)
 
 

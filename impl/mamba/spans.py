@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import _scan
-from .._common import batched, differentiated, recorded, transformed
+from .._common import batched, differentiated, made_of, recorded, transformed
 from ..discretization import phi1
 
 Inputs = tuple[Tensor, ...]
@@ -36,7 +36,7 @@ class Spans:
         """Return y and the last state."""
         delta = inputs[0]
         if delta.shape[1] == 0:
-            return delta * 0, inputs[5]
+            return made_of(delta, *inputs[1:5]), inputs[5]
         if transformed() or batched(*inputs) or not self.explicit:
             return self._recorded(*inputs)
         if recorded(*inputs):

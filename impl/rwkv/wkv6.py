@@ -122,7 +122,7 @@ class _Call(NamedTuple):
     def _started(self, read: Float[Tensor, "b t hv v"], own: Float[Tensor, "b t hv v"]) -> Float[Tensor, "b t hv v"]:
         """Every row one token later, beside its own; the first of a sequence reads the state that it starts with."""
         if read.shape[1] == 0:
-            return own
+            return read + own
         if self.cu_seqlens is None:
             first = torch.zeros_like(read[:, :1]) if self.state is None else self._read(self.q[:, :1], self.state.unsqueeze(1))
             return torch.cat([first, read[:, :-1]], 1) + own

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._common import ChunkLayout, each_chunk, quarantine
+from .._common import ChunkLayout, each_chunk, made_of, quarantine
 from .._memory import SEQUENCE, TOKEN, Gates, Result, call, documented, one_token, token_by_token
 
 
@@ -100,7 +100,7 @@ def _chunks(
     gate = torch.where(w < torch.inf, w, 0.0).exp()
     c = v.shape[3]
     if c == 0 or v.shape[2] == 0:
-        return (q * k).sum(-1, keepdim=True) * v, state
+        return made_of(v, q, k, w, a, b), state
     asked = torch.nn.functional.pad(a[..., 1:, :], (0, 0, 0, 1))
     scores, (rows, asked), (keys, backs), whole = _halved(torch.stack([q, asked], 3), torch.stack([k, b], 3), gate)
     own, corrected, found, overlaps = scores.flatten(3, 4).unbind(3)

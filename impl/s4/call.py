@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .._common import COMPLEX, REAL, accumulator, check, own
+from .._common import COMPLEX, REAL, accumulator, check, made_of, own
 
 
 class Call(NamedTuple):
@@ -73,5 +73,5 @@ def run(x: Call, u: Tensor, update: Callable[[Tensor, Tensor], Tensor], output_f
     for u_k in x.u.unbind(-1):
         state = update(state, u_k)
         outputs.append(read(x, state, u_k))
-    y = torch.stack(outputs, -1) if outputs else x.u * (x.C * x.B).sum().real
+    y = torch.stack(outputs, -1) if outputs else made_of(x.u, *x[1:-1])
     return leave(y, state, u, output_final_state)

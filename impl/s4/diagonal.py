@@ -9,7 +9,7 @@ from jaxtyping import Complex, Float, Inexact
 from torch import Tensor
 
 from .. import _scan, discretization
-from .._common import COMPLEX, REAL, accumulator, check, check_positive
+from .._common import COMPLEX, REAL, accumulator, check, check_positive, made_of
 from .._kernels import causal_convolution, factors, final_state, last_stain, plus_stain, real_product, stained
 from ..hippo import legs_dplr
 from .call import Call, enter, fed, leave, read, run
@@ -67,7 +67,7 @@ def convolution(
     length = u.shape[-1]
     Abar, Bbar = _rule(x, rule)
     if length == 0:
-        return leave(x.u * (x.C * Bbar).sum().real, x.state, u, output_final_state)
+        return leave(made_of(x.u, *x[1:-1]), x.state, u, output_final_state)
     if initial_state is None and not output_final_state:
         starts = Bbar.unsqueeze(-1)
     else:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Complex, Float, Inexact
 from torch import Tensor
 
-from .._common import COMPLEX, REAL, check, check_positive
+from .._common import COMPLEX, REAL, check, check_positive, made_of
 from .._kernels import causal_convolution, final_state, last_stain, orbit, plus_stain, square, stained, times
 from .call import Call, enter, fed, leave, read, run
 
@@ -68,7 +68,7 @@ def convolution(
     x = enter("s4.low_rank.convolution", u, "b d t", Lambda, P, B, C, D, delta, initial_state, "initial_state")
     length = u.shape[-1]
     if length == 0:
-        return leave(x.u * (x.C * x.B).sum().real, x.state, u, output_final_state)
+        return leave(made_of(x.u, *x[1:-1]), x.state, u, output_final_state)
     starts = (x.h.unsqueeze(-1) * x.B).unsqueeze(0)
     if initial_state is not None:  # (I + ½ΔA) x_{-1} takes the place of ΔB
         starts = torch.cat([starts, _apply(x, x.state) / 2])
