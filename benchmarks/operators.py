@@ -94,7 +94,7 @@ OPERATORS = (
     Operator("attention", 1.1, 1.1, memory(), form="masked", truth="blockwise", quadratic=True),
     Operator("selective-scan", 0.65, 1.0, selective, form="scan", like="u"),
     Operator("s4d", 0.35, 0.1, diagonal, form="convolution", like="u"),
-    Operator("wkv", 0.3, 0.02, averages, form="parallel"),
+    Operator("wkv", 0.3, 0.02, averages, form="scan"),
 )
 
 

@@ -6,7 +6,7 @@ from . import wkv, wkv6, wkv7
 from .mixing import channel_mix, token_shift
 
 FORMS = {
-    "wkv": (wkv.recurrent, wkv.parallel),
+    "wkv": (wkv.recurrent, wkv.scan),
     "wkv6": (wkv6.recurrent, wkv6.parallel, wkv6.chunkwise),
     "wkv7": (wkv7.recurrent, wkv7.chunkwise),
 }

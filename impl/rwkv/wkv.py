@@ -23,9 +23,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from .. import _scan
 from .._common import accumulator, check, check_state, eager
 from .._memory import CACHED
-from .._scan import associative_scan, scan
 
 Result = Float[Tensor, "b t c"] | tuple[Float[Tensor, "b t c"], Float[Tensor, "b 3 c"]]
 
@@ -56,7 +56,7 @@ def recurrent(
     return _leave(o, (above, below, p), v, output_final_state)
 
 
-def parallel(
+def scan(
     k: Float[Tensor, "b t c"],
     v: Float[Tensor, "b t c"],
     w: Float[Tensor, " c"],
@@ -68,7 +68,7 @@ def parallel(
 
     On a CPU as many tokens at once as a cache holds. Returns o, or (o, state) if ``output_final_state``; raises as `recurrent` does.
     """
-    k, wide, w, u, state = _enter("rwkv.wkv.parallel", "b t c", k, v, w, u, initial_state)
+    k, wide, w, u, state = _enter("rwkv.wkv.scan", "b t c", k, v, w, u, initial_state)
     span = max(1, CACHED // max(1, k[:, :1].numel()) if eager(k, wide, w, u, *state) else k.shape[1])
     outputs = []
     for part in zip(k.split(span, 1), wide.split(span, 1), strict=True):
@@ -146,7 +146,7 @@ def _all_at_once(k: Float[Tensor, "b t c"], v: Float[Tensor, "b t c"], w: Tensor
     shift = _finite(maxima)
     weight, gate = (k - shift).exp(), (before - shift + w).exp()
     start = torch.stack([above, below], 1)
-    sums, last = scan(gate.unsqueeze(2), torch.stack([weight * v, weight], 2), start)
+    sums, last = _scan.scan(gate.unsqueeze(2), torch.stack([weight * v, weight], 2), start)
     earlier = torch.cat([start.unsqueeze(1), sums[:, :-1]], 1)
     o = _read(k, v, u, earlier[:, :, 0], earlier[:, :, 1], before)
     return o, (last[:, 0], last[:, 1], maxima[:, -1])
@@ -163,7 +163,7 @@ def _running_maximum(k: Float[Tensor, "b t c"], w: Float[Tensor, " c"], p: Float
 
     first = torch.maximum(p + w, k[:, 0]).unsqueeze(1)
     changes = torch.cat([first, k[:, 1:]], 1)
-    return associative_scan(combine, (w.expand(1, k.shape[1], -1), changes))[1]
+    return _scan.associative_scan(combine, (w.expand(1, k.shape[1], -1), changes))[1]
 
 
 def _by_blocks(k: Float[Tensor, "b t c"], w: Float[Tensor, " c"], p: Float[Tensor, "b c"]) -> Float[Tensor, "b t c"]:

@@ -140,8 +140,8 @@ def test_wrong_arguments_are_named(name):
 
 def test_wrong_shapes_are_named():
     x = tokens()
-    with pytest.raises(ValueError, match=r"rwkv.wkv.parallel: w has shape \(7,\)"):
-        wkv.parallel(**x | {"w": x["w"][1:]})
+    with pytest.raises(ValueError, match=r"rwkv.wkv.scan: w has shape \(7,\)"):
+        wkv.scan(**x | {"w": x["w"][1:]})
     with pytest.raises(ValueError, match=r"rwkv.wkv.recurrent: initial_state has shape"):
         wkv.recurrent(**x, initial_state=torch.zeros(2, 2, len(DECAYS)))
     q = torch.zeros(1, 3, 2, 4)
