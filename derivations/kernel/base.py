@@ -191,6 +191,8 @@ class Term(Basic):
 
 
 def index_expression(x: Index) -> Expr:
+    if isinstance(x, (Symbol, Integer)):
+        return x
     e = sympy.sympify(x)
     if not isinstance(e, Expr) or isinstance(e, Term):
         raise TypeError(f"{x!r} is no index expression")
@@ -504,6 +506,8 @@ def put(x: Basic, m: Mapping[Basic, Basic]) -> Basic:
         return special
     args = list(x.args)
     binds: Mapping[int, tuple[int, ...]] = getattr(x, "binds", {})
+    if not binds:
+        return x.func(*[put(a, live) for a in args])
     incoming = frozenset().union(*[free(v) for v in live.values()])
     resized: dict[Basic, Basic] = {}
     for b in binds:
@@ -530,6 +534,8 @@ def put(x: Basic, m: Mapping[Basic, Basic]) -> Basic:
 
 def walk(x: Basic) -> Iterable[Basic]:
     """Every node of a term, the term itself first."""
-    yield x
-    for a in x.args:
-        yield from walk(a)
+    ahead = [x]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        ahead += reversed(node.args)

@@ -25,8 +25,14 @@ SUPPOSED = re.compile(r"negation|premise( \d+)?|part \d+|induction hypothesis|nu
 
 def clean(part: Basic) -> None:
     """Raise Unproved unless a part is made of nodes as their constructors make them, under free names."""
-    for node in tm.walk(part):
-        _node(node)
+    seen: dict[int, Basic] = {}  # what is met again is the same object, and has been looked at
+    ahead = [part]
+    while ahead:
+        node = ahead.pop()
+        if id(node) not in seen:
+            seen[id(node)] = node
+            _node(node)
+            ahead += reversed(node.args)
     for name in tm.free(part):
         if tm.PRIME in str(name):
             raise Unproved(f"the name {name} is reserved for what a recursion binds")

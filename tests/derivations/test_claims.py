@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sympy import Basic, Integer
 
-from isoform.derivations import lock, registry
+from isoform.derivations import lock, registry, verification
 from isoform.derivations.claim import Claim, ClaimResult
 from isoform.derivations.evaluate.certificates import Certificate
 from isoform.derivations.kernel import formulas as fm
@@ -44,6 +44,25 @@ def result(id: str) -> ClaimResult:
 
 def proof(id: str) -> Proof:
     return prove_claim(registry.claim(id))
+
+
+tried: dict[str, list[tuple[fm.Statement, Proof | str]]] = {}
+"""What the script of a claim made of other statements, a proof or why not: those that drop an assumption are near misses too."""
+
+
+def attempt(claim: Claim) -> Proof:
+    """`prove_claim` of a claim's script on another statement, tried once. Raises Unproved."""
+    known = tried.setdefault(claim.id, [])
+    found = next((answer for statement, answer in known if statement == claim.statement), None)
+    if found is None:
+        try:
+            found = prove_claim(claim)
+        except Unproved as e:
+            found = str(e)
+        known.append((claim.statement, found))
+    if isinstance(found, str):
+        raise Unproved(found)
+    return found
 
 
 def nodes(statement: fm.Statement) -> Iterator[Basic]:
@@ -107,11 +126,12 @@ def test_what_is_false_is_not_proved_by_the_claims_own_script(claim: Claim) -> N
     false = [n.statement for n in claim.near_misses] + ([claim.as_written] if claim.as_written else [])
     for statement in false:
         with pytest.raises(Unproved):
-            prove_claim(replace(claim, statement=statement))
+            attempt(replace(claim, statement=statement))
 
 
 @every_claim
-def test_a_near_miss_in_the_place_of_the_claim_is_unknown(claim: Claim) -> None:
+def test_a_near_miss_in_the_place_of_the_claim_is_unknown(claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "prove_claim", attempt)
     found = verify_claim(replace(claim, statement=claim.near_misses[0].statement, near_misses=()))
     assert found.verdict == "unknown"
     assert not found.holds
@@ -156,7 +176,7 @@ def test_every_assumption_is_needed_or_reported(claim: Claim) -> None:
             continue
         assert a.name in {n.drops for n in claim.near_misses}
         with pytest.raises(Unproved):
-            prove_claim(without(claim, a.name))
+            attempt(without(claim, a.name))
 
 
 @every_claim
