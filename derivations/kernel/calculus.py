@@ -121,7 +121,13 @@ def _derive_apply(x: tm.Apply, d: Callable[[Term], Term]) -> Term:
     """The chain rule for a differentiable function of one scalar, whose derivative is named with a dot."""
     if len(x.arguments) != 1 or not x.arguments[0].is_scalar_term:
         raise NotDifferentiable(f"{x.name} is not a function of one scalar")
+    if not _made_of_reals(x.arguments[0]):
+        raise NotDifferentiable(f"{x.name} is a function of a real variable, and {x.arguments[0]} need not be real")
     return d(x.arguments[0]) * tm.Apply(f"{x.name}{DOT}", x.arguments, x.rows, x.cols, x.field)
+
+
+def _made_of_reals(x: Term) -> bool:
+    return all(n.field == "real" for n in tm.walk(x) if isinstance(n, (tm.Var, tm.Apply)))
 
 
 def _derive_rec(x: tm.Rec, s: tm.Var, assumed: set[str], slopes: Slopes) -> Term:
@@ -138,13 +144,12 @@ def _slopes(x: tm.Rec, s: tm.Var, slopes: tuple[tuple[Term, Term], ...]) -> tupl
 
     commute, assumed = Reader().commute, set[str]()
     bound = cast(tm.Var, x.args[3])
+    kind = "real" if _made_of_reals(x) else "complex"
     around = free(x).union({s}, *[free(v) for pair in slopes for v in pair])
 
     def step(t: Symbol, slope: Term) -> Term:
-        # of a generic member and its derivative nothing is known: they may be complex
-        state, change = (
-            cast(tm.Var, tm.fresh(tm.Var(f"{bound.name}_{n}", (), *bound.shape, "complex"), around)) for n in ("at", "by")
-        )
+        # a generic member and its derivative may be complex where something in the recursion is
+        state, change = (cast(tm.Var, tm.fresh(tm.Var(f"{bound.name}_{n}", (), *bound.shape, kind), around)) for n in ("at", "by"))
         new = derive(x.step_at(t, state), s, commute, assumed, {**dict(slopes), state: change})
         return cast(Term, tm.substitute(new, {state: x.moved(t - 1), change: slope}))
 

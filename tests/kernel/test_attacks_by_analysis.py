@@ -12,7 +12,7 @@ import pytest
 from isoform.derivations.evaluate import certify, refute
 from isoform.derivations.kernel.formulas import Assumption, Equation, ForAll, Invertible, Less, NonZero, Statement
 from isoform.derivations.kernel.proof import Proof, Unproved
-from isoform.derivations.kernel.scripts import Direct, Exists, Given, Integrands
+from isoform.derivations.kernel.scripts import Direct, Exists, Given, Integrands, Unfold
 from isoform.derivations.kernel.terms import (
     Apply,
     At,
@@ -34,7 +34,7 @@ from isoform.derivations.kernel.terms import (
     recurrence,
 )
 
-from .attacks import ANYWHERE, A, B, al, check, d, f, given, i, j, k, n, prover, s, t, u, x, y
+from .attacks import ANYWHERE, A, B, a, al, check, d, f, given, i, j, k, n, prover, s, t, u, x, y, z
 
 
 def moving(at: Term) -> Term:
@@ -143,3 +143,15 @@ LABELLED = Stack(u.T, k, 3, 3)
 def test_a_derivative_and_a_value_keep_the_numbers_of_rows(of: Term) -> None:
     """The one row here is row 3; there is no row 1."""
     check(Statement(Equation(Row(of, 1), u.T)), Statement(Equation(Row(of, 3), u.T)), Direct())
+
+
+def test_a_function_of_a_real_variable_has_no_slope_at_complex_numbers() -> None:
+    """The real part has slopes along s and along y, but no complex derivative that both are multiples of."""
+
+    def along(of: Term, step: Term) -> Statement:
+        return Statement(Equation(x * Deriv(of, s), step * Deriv(of, y)))
+
+    check(along(f(z * s + x * y), z), along(f(a * s + x * y), a), Direct())
+    kept = recurrence("H", s, lambda t, state: f(state))
+    slope = Statement(Equation(Deriv(kept[1], s), Deriv(f(s), s)))
+    assert isinstance(prover({})(slope, Direct((Unfold(kept[1]),))), Proof)
