@@ -142,6 +142,8 @@ STILL = (
 
 def _induction(goal: Goal, script: sc.Induction) -> None:
     on, start = script.on, read(tm.index_expression(script.start))
+    if not isinstance(on, Symbol):
+        raise Unproved(f"an induction is on an index, not on {on}")
     if on.name in start.names:
         raise Unproved(f"induction on {on}: its start {script.start} moves with it")
     if not implied(goal.facts, read(on) - start):
@@ -197,6 +199,8 @@ def _unfoldings(goal: Goal, step: bool) -> tuple[Rule, ...]:
 def _rowwise(goal: Goal, script: sc.Rowwise) -> None:
     e, i = equation_of(goal), script.i
     lo, hi = rows_of(e)
+    if not isinstance(i, Symbol):
+        raise Unproved(f"the generic row {i} is one row: a symbol stands for every row")
     if i in tm.free(goal.formula) or _spoken(goal, i):
         raise Unproved(f"the generic row {i} is not generic: it occurs in the goal")
     rows = replace(goal, formula=Equation(tm.Row(e.lhs, i), tm.Row(e.rhs, i)), title=f"row {i}")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sympy import Integer
 
 from isoform.derivations.kernel.formulas import (
     And,
@@ -51,6 +52,8 @@ from isoform.derivations.kernel.terms import (
     Var,
     Where,
     Zero,
+    cuts,
+    equal,
     index,
     le,
     matrix,
@@ -262,6 +265,17 @@ def test_a_generic_row_keeps_off_bound_names(name: str) -> None:
     with pytest.raises(Unproved, match="reserved"):
         prover({})(false, Rowwise(index(name)))
     check(false, true, Rowwise(t))
+
+
+@pytest.mark.parametrize("row", [0, Integer(0), 2 * t, cuts("b")[0]])
+def test_a_generic_row_is_a_symbol(row: Any) -> None:
+    """A column that is 0 in row 0, and in even rows, is not 0."""
+    column = Stack(Where(equal(i, 1), x, Num(0)), i, 0, 3)
+    with pytest.raises(Unproved, match="is one row"):
+        prover({})(Statement(Equation(column, 0 * column)), Rowwise(row))
+    assert prover({})(Statement(Equation(column, 1 * column)), Rowwise(t))
+    with pytest.raises(Unproved, match="is on an index"):
+        prover({})(Statement(Equation(x, y)), Induction(row))
 
 
 @pytest.mark.parametrize("name", ["negation", "premise", "premise 2", "part 1"])
