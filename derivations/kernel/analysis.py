@@ -9,7 +9,7 @@ from typing import cast
 from . import scripts as sc
 from . import terms as tm
 from .affine import implied, read
-from .formulas import Equation
+from .formulas import Equation, Statement
 from .goals import Goal, assume, discharge, equation_of, moved, show_equal
 from .normal import Reader
 from .printing import text
@@ -61,6 +61,8 @@ def at_sizes(goal: Goal, script: sc.Sizes) -> None:
         raise Unproved("a proof at stated sizes needs a size, and values for it")
     if any(set(v) - {0} != set(range(1, max(v) + 1)) for v in script.sizes.values()):
         raise Unproved("the stated sizes are all sizes up to a largest one")
+    if others := script.sizes.keys() - Statement(goal.formula, assumptions=goal.assumptions).sizes:
+        raise Unproved(f"{sorted(map(str, others))} are no sizes here: a proof at some of their values is none")
     # size 0 is a size too, where the conditions allow it
     smallest = [1 if implied(goal.facts, read(size) - 1) else 0 for size in script.sizes]
     for sizes in product(*[sorted({n, *v}) for n, v in zip(smallest, script.sizes.values(), strict=True)]):

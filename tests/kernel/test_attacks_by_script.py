@@ -215,8 +215,15 @@ def test_a_scope_is_the_smallest_size_that_all_parts_reach() -> None:
     assert prover({})(Statement(And(associate, associate)), Each((Sizes({d: (0, 1, 2)}),) * 2)).scope == "sizes <= 2"
 
 
+def test_an_index_is_no_size_to_state() -> None:
+    """A statement that fails at t = 2 is not shown for sizes <= 1, whatever they are."""
+    up_to_one = Statement(Equation(Where(le(t, 1), x, Num(0)), x), le(0, t))
+    with pytest.raises(Unproved, match="no sizes here"):
+        prover({})(up_to_one, Sizes({t: (0, 1)}))
+
+
 def test_size_0_is_a_size() -> None:
-    statement = Equation(Where(le(1, d), x, Num(0)), x)
+    statement = Equation(Where(le(1, d), x, Num(0)) + Trace(identity), x + Trace(identity))
     assert prover({})(Statement(statement, le(1, d)), Sizes({d: (1, 2)})).scope == "sizes <= 2"
     with pytest.raises(Unproved, match="at d = 0"):
         prover({})(Statement(statement), Sizes({d: (1, 2)}))
