@@ -59,7 +59,7 @@ IMPULSE = Claim(
     near_misses=(
         variant(impulse, "the same pair in both indices", invariant(textbook(B_bar), feed, kernel)),
         variant(impulse, "nothing fed through", invariant(shifted, Zero(p, m), kernel)),
-        variant(impulse, "the impulse response itself", invariant(shifted, feed, response(l))),
+        variant(impulse, "the impulse response itself", invariant(shifted, feed, response(l)), at={N: 1, m: 1, p: 1, delta: 2}),
         variant(impulse, "one step late", invariant(shifted, feed, delta * response(l + 1))),
     ),
 )

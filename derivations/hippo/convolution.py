@@ -5,11 +5,13 @@ Here the basis times the measure is a column of functions of the age s = t - τ,
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, Formula, Statement
 from ..kernel.scripts import Direct, Each, Given, Ode
 from ..kernel.terms import Apply, Deriv, Exp, Integral, Num, Row, Sum, Term, Zero, index, le, matrix, named, scalar, vector
-from .polynomials import NOTE, TRAIN, N, n, t, tau, theta
+from .polynomials import NOTE, TRAIN, N, n, started, t, tau, theta
 
 s, rate, drift = scalar("s"), scalar("rho"), scalar("r")
 m = index("m")
@@ -54,12 +56,15 @@ def convolved(of: Term) -> Formula:
 fixed = Assumption("measure and basis only move along: κ does not change", Equation(drift, 0), solve={drift: Num(0)})
 translated = Statement(convolved(kernel(s)), le(1, N), (fixed,))
 as_one = Sum(Row(kernel(s), m), m, 1, N)
+all_past = Integral(p((t - tau) / t) * u(tau) / t, tau, 0, t)  # LegS: κ = 1/t, and the window is [0, t]
+widening: dict[Any, Any] = {N: 1, rate: 1, drift: 1, t: 1, theta: 1}
 
 KERNEL = Claim(
     id="hippo/kernel",
     title="the coefficients are a convolution of the input with a column of kernels, one for each degree: the basis times the measure",
     statement=translated,
     as_written=Statement(translated.conclusion, translated.where),
+    as_written_at=widening,
     expected="qualified",
     sources=(
         Source(TRAIN, "section 3", "time-invariant orthogonal state-space models"),
@@ -67,10 +72,17 @@ KERNEL = Claim(
     ),
     proof=Ode(theta, by=(Given(fixed.name),)),
     near_misses=(
-        variant(translated, "a measure that widens, as in LegS", drop=fixed.name),
+        variant(translated, "a measure whose width changes", drop=fixed.name, at=widening),
+        variant(
+            translated,
+            "LegS, by the kernel that is right at t = 1",
+            Equation(all_past, Integral(kernel(s) * u(t - s), s, 0, t)),
+            add=(started,),
+            at={N: 1, rate: 1, t: 2},
+        ),
         variant(translated, "one kernel for all degrees", Equation(Row(projected(), n), Integral(as_one * u(t - s), s, 0, theta))),
         variant(translated, "the kernel not reversed", convolved(kernel(theta - s))),
-        variant(translated, "the kernel without its height", convolved(p(rate * s))),
+        variant(translated, "the kernel without its height", convolved(p(rate * s)), at={N: 1, rate: 2, t: 0, theta: 1}),
     ),
 )
 
@@ -102,6 +114,7 @@ def closes(entering: Term, left: Term) -> Formula:
 
 closed = Statement(closes(w0, rest()))
 no_rest = Zero(N, 1)
+of_length_one = {N: 1, theta: 1}
 CLOSED = Claim(
     id="hippo/closed-span",
     title="where w' = A w, that is w(s) = e^{sA} w(0), x = w * u obeys x' = A x + w(0) u; else up to w' - A w",
@@ -118,6 +131,7 @@ CLOSED = Claim(
             closed,
             "the jump of LegT: what leaves at the age θ is left out",
             Equation(Deriv(ended, t), A * ended + w0 * u(t)),
+            at=of_length_one,
         ),
     ),
 )
@@ -136,7 +150,7 @@ JUMP = Claim(
     statement=jump,
     sources=(Source(TRAIN, "section 3", "LegT: a measure that ends with a jump"), Source(NOTE, "ω' in the span of ω")),
     near_misses=(
-        variant(jump, "nothing leaves", leaving(Num(0) * w0)),
+        variant(jump, "nothing leaves", leaving(Num(0) * w0), at=of_length_one),
         variant(jump, "what leaves is as it entered", leaving(w0)),
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Direct, Given, Lemma, Ode, Using
-from ..kernel.terms import Exp, Ind, Num, Sqrt, Stack, Sum, Term, equal, indicator, indices, le, named, vectors
+from ..kernel.terms import Block, Exp, Ind, Num, Sqrt, Stack, Sum, Term, equal, indicator, indices, le, named, recurrence, vectors
 from .polynomials import (
     HIPPO,
     MINUS_ONE,
@@ -117,6 +117,17 @@ def linear(at: Any, _: Term) -> Term:
     return legendre(at, Num(2) * t + MINUS_ONE)
 
 
+def laguerre(at: Any, _: Term) -> Term:
+    """The Laguerre polynomial L_n(t), by its three-term recurrence."""
+    first, second = Block((Num(1), Num(0))), Block((Num(0), Num(1)))
+
+    def step(m: Any, pair: Term) -> Term:
+        new = (Ind(2 * m - 1) - t) * (first * pair) - Ind(m - 1) * (second * pair)
+        return Block((new / Ind(m),), (first * pair,))
+
+    return named("L", first * recurrence("l", Block((Num(1),), (Num(0),)), step)[at], at)
+
+
 def responds(A: Term, column: Term) -> Formula:
     """The impulse response of x' = -A x + B u."""
     return Equation(Exp(-t * A) * start, column)
@@ -148,6 +159,7 @@ BASIS = Claim(
         variant(basis, "the input fades twice", responds(in_frame(), response(decay=Exp(Num(-2) * t)))),
         variant(basis, "2n + 1 on the diagonal", responds(in_frame(norm2(n)), response())),
         variant(basis, "polynomials in t", responds(in_frame(), response(linear))),
+        variant(basis, "the polynomials of Laguerre", responds(in_frame(), response(laguerre)), at={N: 2, D: 2, t: 1}),
     ),
 )
 

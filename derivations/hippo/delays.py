@@ -62,7 +62,7 @@ SIMILAR = Claim(
     statement=similarity,
     sources=(
         Source(LMU, "equations 1 and 2", "θ m' = A_L m + B_L u"),
-        Source(HIPPO, "section 2.3 and appendix B.1", "the LMU is LegT"),
+        Source(HIPPO, "section 2.3 and appendix D.1", "the LMU is LegT"),
     ),
     proof=Each((Cases(((lt(n, k), Direct()), (equal(n, k), Direct()), (lt(k, n), Direct()))), by_side, Direct())),
     near_misses=(

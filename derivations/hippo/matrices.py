@@ -1,16 +1,16 @@
-"""The matrix A of HiPPO-LegS: normal up to rank one, its eigenvalues and eigenvectors, and its flow without 1/t.
+"""The eigenvalues and eigenvectors of the matrix A of HiPPO-LegS.
 
-Degrees, rows and columns are numbered from 0; ẋ = -A x + B u, so that S4's A is -A here.
+Degrees, rows and columns are numbered from 0; ẋ = -A x + B u, so that S4's A is -A here. That -A is normal up to a term of rank
+one is s4/nplr.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from ..claim import Claim, Source, variant
-from ..kernel.formulas import And, Equation, ForAll, Formula, NonZero, Statement
-from ..kernel.scripts import Cases, Direct, Each, Exists, ForEach, Hypothesis, Induction, Lemma, Rowwise, Using
+from ..kernel.formulas import And, Equation, Formula, NonZero, Statement
+from ..kernel.scripts import Cases, Direct, Each, Exists, Hypothesis, Induction, Lemma, Rowwise, Using
 from ..kernel.terms import (
     Entry,
     Ind,
@@ -20,9 +20,6 @@ from ..kernel.terms import (
     Sum,
     Term,
     Where,
-    entries,
-    equal,
-    indicator,
     indices,
     le,
     lt,
@@ -30,45 +27,9 @@ from ..kernel.terms import (
     recurrence,
 )
 from .polynomials import HIPPO, TRAIN, N, k, n, norm2
-from .scaled import column, legs_input, legs_matrix, row
+from .scaled import legs_matrix, row
 
-S4 = "Gu, Goel, Ré, Efficiently Modeling Long Sequences with Structured State Spaces, arXiv 2111.00396"
-HALF = Num(Fraction(1, 2))
 m, d = indices("m d")
-
-identity = named("I", entries(indicator(equal(row, column)), row, (0, N - 1), column, (0, N - 1)))
-
-
-def skewed(shift: Term = HALF, rank_one: Term = HALF, A: Term | None = None) -> Term:
-    """-A + ½I + ½BBᵀ."""
-    return (legs_matrix() if A is None else A) * Num(-1) + shift * identity + rank_one * (legs_input() * legs_input().T)
-
-
-def is_skew(of: Term) -> Formula:
-    """The diagonal is 0, and each entry is minus the one across it."""
-    return And(Equation(Entry(of, n, n), 0), ForAll(Equation(Entry(of, n, k), -Entry(of, k, n)), k, 0, n - 1))
-
-
-skew = Statement(is_skew(skewed()), le(0, n) & le(n, N - 1))
-
-SKEW = Claim(
-    id="hippo/legs-skew",
-    title="-A + ½I + ½BBᵀ of HiPPO-LegS is skew, for every N: A is normal up to a term of rank one",
-    statement=skew,
-    sources=(
-        Source(S4, "theorem 1 and appendix C.1", "for LegS; P is B up to a factor √½"),
-        Source(HIPPO, "theorem 2", "A, there with the other sign"),
-    ),
-    proof=Each(
-        (Direct(note="-(n + 1) + ½ + ½(2n + 1) = 0"), ForEach(Direct(note="half of √(2n+1) √(2k+1) is taken off below, and stands above")))
-    ),
-    near_misses=(
-        variant(skew, "without the identity", is_skew(skewed(Num(0)))),
-        variant(skew, "without the term of rank one", is_skew(skewed(rank_one=Num(0)))),
-        variant(skew, "BBᵀ whole", is_skew(skewed(rank_one=Num(1)))),
-        variant(skew, "A without its diagonal", is_skew(skewed(A=legs_matrix(Num(0))))),
-    ),
-)
 
 # Eigenvectors: the coefficients of s^m in the P_n(2s - 1), each times √(2n+1), up to a factor.
 
@@ -89,7 +50,8 @@ rows = Statement(summed(), le(0, m) & le(0, d))
 
 ROWS = Claim(
     id="hippo/legs-coefficients",
-    title="(n + 1) e_n + Σ_{k<n} (2k + 1) e_k = (m + 1) e_n, where e_n is the coefficient of s^m in P_n(2s - 1), n = m + d",
+    title="(n + 1) e_n + Σ_{m<=k<n} (2k + 1) e_k = (m + 1) e_n, where e_m = 1 and (n - m) e_n = -(n + m) e_{n-1}: the coefficients of s^m "
+    "in the P_n(2s - 1), up to a common factor",
     statement=rows,
     sources=(
         Source(TRAIN, "section 3, LegS", "s d/ds s^m = m s^m, in the coefficients"),
@@ -153,4 +115,4 @@ EIGENVALUES = Claim(
     ),
 )
 
-CLAIMS = (SKEW, ROWS, EIGENVALUES)
+CLAIMS = (ROWS, EIGENVALUES)

@@ -231,7 +231,7 @@ STRETCHED = Claim(
     sources=(Source(HIPPO, "appendix D.3", "the scaled measure, with t in the basis too"),),
     proof=by_induction(4, Exists()),
     near_misses=(
-        variant(stretching, "before the start", drop="t ≠ 0"),
+        variant(stretching, "at the start", drop="t ≠ 0"),
         variant(stretching, "the argument grows", divided(t, along(stretched(), t, Num(2) * tau / t**2))),
         variant(stretching, "a factor t too many", divided(t, along(stretched(), t, Num(-2) * tau / t))),
     ),

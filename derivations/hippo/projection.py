@@ -5,6 +5,7 @@ An inner product ⟨x, y⟩ = (Lx)ᵀ (Ly), such as that of a measure; a history
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from ..claim import Claim, Source, variant
@@ -70,6 +71,9 @@ def gram(of: Any) -> Formula:
     return ForAll(ForAll(Equation(inner(P[n], P[m]), indicator(equal(n, m)) * of(n)), m, 1, N), n, 1, N)
 
 
+# one member of length 2, and the coefficient that meets u = 1
+TOO_LONG = {D: 1, N: 1, L: 1, history: 1, P[1]: 2, a[1]: Fraction(1, 2)}
+
 units = {L: Eye(D), P[n]: Stack(indicator(equal(i, n)), i, 1, D)}
 orthonormal = Assumption("P_1, ..., P_N are orthonormal", gram(lambda n: Num(1)), solve=units)
 projected = Statement(optimal(), le(0, N) & le(N, D), (orthonormal,))
@@ -89,6 +93,7 @@ PROJECTION = Claim(
     title="c_n = ⟨u, P_n⟩ are the coefficients of least squares, and others miss by Σ (a_n - c_n)² more",
     statement=projected,
     as_written=Statement(projected.conclusion, projected.where),
+    as_written_at=TOO_LONG,
     expected="qualified",
     sources=(
         Source(HIPPO, "section 2.2 and appendix C", "any measure; the state is the column c, not the function Σ c_n P_n"),
@@ -98,7 +103,7 @@ PROJECTION = Claim(
         (Direct((Given(orthonormal.name),), "all products of two members are 0 or 1"), of_squares(gaps(lambda n: Num(1)), orthonormal))
     ),
     near_misses=(
-        variant(projected, "any family", drop=orthonormal.name),
+        variant(projected, "any family", drop=orthonormal.name, at=TOO_LONG),
         variant(projected, "merely orthogonal", drop=orthonormal.name, add=(orthogonal,)),
         variant(projected, "the distance of other coefficients halved", optimal(lambda n: Num(1) / 2)),
         variant(projected, "coefficients with the other sign", optimal(c=lambda n: -best(n))),
@@ -138,7 +143,7 @@ ORTHOGONAL = Claim(
         )
     ),
     near_misses=(
-        variant(stretched, "any family", drop=orthogonal.name),
+        variant(stretched, "any family", drop=orthogonal.name, at=TOO_LONG | {lengths[1]: 1}),
         variant(stretched, "a member of length 0", drop=has_length.name, at={N: 1, D: 1, lengths[1]: 0}),
         variant(stretched, "not divided", exists(optimal(weighted))),
         variant(stretched, "divided by the length", exists(optimal(weighted, lambda n: best(n) / lengths[n]))),

@@ -103,7 +103,7 @@ PAST_ARGUMENTS = Claim(
     sources=(Source(HIPPO, "proposition 3 and appendix E", "the past mapped to [-1, 1]"),),
     proof=by_argument,
     near_misses=(
-        variant(past_spelled, "before the start", drop="t ≠ 0"),
+        variant(past_spelled, "at the start", drop="t ≠ 0"),
         variant(past_spelled, "time stands still", drop="α ≠ 0"),
         variant(past_spelled, "only one of the two at another speed", in_past(r)),
     ),
@@ -125,7 +125,7 @@ PAST = Claim(
     sources=(Source(HIPPO, "proposition 3 and appendix E", "used there without proof"),),
     proof=Each((Exists(), Ode(r, by=(Lemma("hippo/past-arguments", part=1),)))),
     near_misses=(
-        variant(past_changed, "before the start", drop="t ≠ 0"),
+        variant(past_changed, "at the start", drop="t ≠ 0"),
         variant(past_changed, "time stands still", drop="α ≠ 0"),
         variant(past_changed, "the input at its own speed", from_past(tau)),
     ),
@@ -156,7 +156,7 @@ TIMESCALE = Claim(
         )
     ),
     near_misses=(
-        variant(scaled, "before the start", drop="t ≠ 0"),
+        variant(scaled, "at the start", drop="t ≠ 0"),
         variant(scaled, "time stands still", drop="α ≠ 0"),
         variant(scaled, "the input at its own speed", equivariant(tau)),
     ),

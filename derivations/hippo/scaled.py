@@ -80,7 +80,7 @@ MOMENTS = Claim(
         )
     ),
     near_misses=(
-        variant(moving, "before the start", drop="t ≠ 0", at={n: 0, t: 0}),
+        variant(moving, "at the start", drop="t ≠ 0", at={n: 0, t: 0}),
         variant(moving, "n on the diagonal", moves(flow(n)), at={n: 0, t: 1}),
         variant(moving, "degree n counted twice", moves(flow(last=n)), at={n: 0, t: 1}),
         variant(moving, "the input is forgotten", moves(flow(drive=Num(0) * u(t))), at={n: 0, t: 1}),
@@ -149,7 +149,7 @@ LEGS = Claim(
         )
     ),
     near_misses=(
-        variant(scaled, "before the start", drop="t ≠ 0"),
+        variant(scaled, "at the start", drop="t ≠ 0", at={N: 1, t: 0}),
         variant(scaled, "2n + 1 on the diagonal", obeys(legs_matrix(norm2(row)), legs_input())),
         variant(scaled, "A without its diagonal", obeys(legs_matrix(Num(0)), legs_input())),
         variant(scaled, "without 1/t", obeys(legs_matrix(), legs_input(), Num(1))),

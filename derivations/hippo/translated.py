@@ -197,7 +197,7 @@ to_the_end = {"r": ((), Num(1))}
 
 RECALLED = Claim(
     id="hippo/legt-recalled",
-    title="what the coefficients say of u(t - θ), from integrals over the window and from integrals over [0, 1]",
+    title="the truncated series at t - θ is the same from integrals over [0, 1] and, over θ, from those over the window",
     statement=recalling,
     sources=(Source(HIPPO, "appendix D.1"),),
     proof=Induction(
@@ -217,7 +217,7 @@ RECALLED = Claim(
         ),
     ),
     near_misses=(
-        variant(recalling, "a window of length 0", drop="θ ≠ 0"),
+        variant(recalling, "a window of length 0", drop="θ ≠ 0", at={N: 1, theta: 0}),
         variant(recalling, "without the factor θ", both_ways(Num(1)), at={N: 1, t: 0, theta: 2, constant: 1, incline: 0, share: 0}),
         variant(recalling, "θ squared", both_ways(theta**2), at={N: 1, t: 0, theta: 2, constant: 1, incline: 0, share: 0}),
     ),

@@ -81,20 +81,33 @@ def from_response(part: int, answer: Term) -> Chain:
 
 CONVOLUTION = Claim(
     id="state-space/recurrence-is-convolution",
-    title="from the zero state, the recurrence is a convolution with the kernel (C B̄, C Ā B̄, C Ā² B̄, ...)",
+    title="from the zero state, a time-invariant recurrence is the convolution of its inputs with (C B̄, C Ā B̄, C Ā² B̄, ...)",
     statement=convolution,
     as_written=as_written,
     expected="qualified",
     sources=(
-        Source(GU, "equations 4 and 5", "there x_{-1} = 0 and the kernel is as long as the input"),
-        Source(NOTE, "convolutional representation: y = x * K̄, K̄ = (C B̄, C Ā B̄, ..., C Ā^{N-1} B̄)", "its x is the input, its N the length"),
+        Source(
+            GU,
+            "equations 4 and 5",
+            "right as it stands: x_{-1} = 0, a kernel as long as the input; read after the update, the first equation",
+        ),
+        Source(
+            NOTE,
+            "convolutional representation: y = x * K̄, K̄ = (C B̄, C Ā B̄, ..., C Ā^{N-1} B̄), wholly equivalent to the recurrence",
+            "right where x is the input and not the state, N the number of steps, and x_0 = 0; inputs from u_0 on, the second equation",
+        ),
+        Source(
+            "SciPy, scipy.signal.dlsim and dimpulse",
+            "x_{k+1} = A x_k + B u_k, y_k = C x_k + D u_k",
+            "read before the update: the second equation, and D u_k; the same kernel, one step later",
+        ),
     ),
     proof=Each((from_response(1, Add(propagated, convolved(k), D * u[k])), from_response(2, propagated + convolved(k - 1, first=0)))),
     operator=DECLARATION,
     near_misses=(
         variant(convolution, "a state at the start", drop="x_0 = 0"),
         variant(convolution, "lags begin at 1", answers(lead=1)),
-        NearMiss("fewer taps than steps", too_few_taps),
+        NearMiss("fewer taps than steps", too_few_taps, at={L: 1, k: 2}),
         variant(convolution, "circular: old inputs wrap around", Equation(y, circular + D * u[k])),
         variant(convolution, "the state in the place of the input", Equation(C * states_in[k], with_state)),
         variant(convolution, "a transition that varies in time", Equation(C * x_varying[k], frozen)),

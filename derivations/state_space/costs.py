@@ -73,7 +73,7 @@ FFT = Claim(
     near_misses=(
         variant(fft, "the odd half at z", fast(z, Ind(q) * Num(2) ** q)),
         variant(fft, "one addition for two values", fast(z**2, Ind(q) * Num(2) ** (q - 1))),
-        variant(fft, "as many operations as numbers", fast(z**2, Num(2) ** q)),
+        variant(fft, "as many operations as numbers", fast(z**2, Num(2) ** q), at={n: 1, q: 2}),
     ),
 )
 
@@ -140,7 +140,12 @@ COST = Claim(
         variant(counted, "a diagonal Ā costs as much", And(*dense, *takes(DIAGONAL, *full), kept, directly, fast_bound)),
         variant(counted, "T products directly", And(*dense, *diagonal, kept, Equation(directly.lhs, 2 * steps), fast_bound)),
         variant(counted, "a number of operations in proportion to T", And(*dense, *diagonal, kept, directly, by_transforms(steps * 14))),
-        variant(counted, "transforms of any size", And(*dense, *diagonal, kept, directly, by_transforms(fewest, Num(2) ** q))),
+        variant(
+            counted,
+            "transforms of any size",
+            And(*dense, *diagonal, kept, directly, by_transforms(fewest, Num(2) ** q)),
+            at={T: 1, N: 1, m: 1, p: 1, q: 3},
+        ),
     ),
 )
 

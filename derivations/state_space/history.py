@@ -151,7 +151,8 @@ both_unrolled = (Using(Given(same_state.name), left=G[i]), Using(from_u, left=G[
 
 BOUNDED = Claim(
     id="state-space/bounded-state",
-    title="two histories that lead to one state have one future; they are the same if every history can be read back from the state",
+    title="two histories of scalar inputs that lead to one state have one future; they are the same if every history can be read back from "
+    "the state",
     statement=bounded,
     as_written=replace(bounded, assumptions=(same_state,)),
     as_written_at=SAME_SUM,
@@ -249,9 +250,9 @@ LENGTH = Claim(
         )
     ),
     near_misses=(
-        variant(fits, "any history", drop=readable.name),
-        variant(fits, "one input less", fitting(LessEqual(Ind(T), Ind(N - 1)))),
-        variant(fits, "as many inputs as entries", fitting(LessEqual(Ind(N), Ind(T)))),
+        variant(fits, "any history", drop=readable.name, at={N: 1, T: 2}),
+        variant(fits, "one input less", fitting(LessEqual(Ind(T), Ind(N - 1))), at={N: 1, T: 1, Abar: 1, b: 1}),
+        variant(fits, "as many inputs as entries", fitting(LessEqual(Ind(N), Ind(T))), at={N: 2, T: 1}),
         variant(fits, "read back from the last input alone", fitting(LessEqual(Ind(T), Ind(N)), weights[T] * b)),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..attention.equivariance import LEE, a, b, exchanged
 from ..claim import Claim, Source, variant
@@ -10,7 +11,7 @@ from ..kernel.formulas import And, Equation, ForAll, Formula, Iff, Statement
 from ..kernel.scripts import Both, Direct, Each, ForEach, Given, Lemma, Using
 from ..kernel.terms import Add, Index, Sum, Term, Where, Zero, indices, le, lt, named
 from .convolution import fresh_start, tap
-from .operator import DECLARATION, GU, D, j, k, l, m, p, u, y
+from .operator import DECLARATION, GU, Abar, Bbar, C, D, N, j, k, l, m, p, u, y
 
 T, r, n = indices("T r n")
 
@@ -51,6 +52,9 @@ def orderless(no_order: Formula) -> Formula:
 
 
 order = Statement(orderless(Iff(commutes(), no_memory())), le(0, T) & le(1, n), (fresh_start,))
+# Over two steps: a system that answers at once and never later, and one that answers again two steps later.
+memoryless: dict[Any, Any] = {T: 2, N: 1, m: 1, p: 1, Abar: 0, Bbar: 1, C: 1}
+two_steps_late = memoryless | {N: 2, Abar: ((0, 1), (1, 0)), Bbar: (1, 0), C: ((1, 0),)}
 one_exchange = Given("premise", at={a: 1, b: l + 1, k: l + 1, r: l + 1})
 
 ORDER_MATTERS = Claim(
@@ -75,8 +79,8 @@ ORDER_MATTERS = Claim(
     near_misses=(
         variant(order, "a state at the start", drop="x_0 = 0"),
         variant(order, "every causal system", orderless(commutes())),
-        variant(order, "a system without memory only if K̄_0 = 0", orderless(Iff(commutes(), no_memory(first=0)))),
-        variant(order, "lag T counts", orderless(Iff(commutes(), no_memory(last=T)))),
+        variant(order, "a system without memory only if K̄_0 = 0", orderless(Iff(commutes(), no_memory(first=0))), at=memoryless),
+        variant(order, "lag T counts", orderless(Iff(commutes(), no_memory(last=T))), at=two_steps_late),
         variant(order, "the last inputs come before the first one", orderless(Iff(commutes(around), no_memory()))),
     ),
 )
