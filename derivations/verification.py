@@ -196,7 +196,10 @@ def _drops(n: NearMiss, statement: Statement) -> bool:
     from .kernel.fingerprint import canonical
 
     other = n.statement
-    same = all(canonical(a) == canonical(b) for a, b in ((other.conclusion, statement.conclusion), (other.where, statement.where)))
+    if not n.drops:
+        return False
+    pairs = ((other.conclusion, statement.conclusion), (other.where, statement.where))
+    same = all(a == b or canonical(a) == canonical(b) for a, b in pairs)
     gone = {canonical(a.formula) for a in statement.assumptions if a.name == n.drops}
     return same and bool(gone) and gone.isdisjoint(canonical(a.formula) for a in other.assumptions)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -42,17 +43,23 @@ class _Input:
             raise ValueError(f"{family.name} has {given.ndim} axes, not {plain} (or {plain + 1} with time)")
         return _Input(rows, cols, given, given.ndim == plain + 1)
 
+    @cached_property
+    def floats(self) -> Array:
+        """The data in the dtype of the arithmetic, converted once."""
+        return np.asarray(self.data, dtype=complex if np.iscomplexobj(self.data) else float)
+
     def sizes(self) -> list[tuple[Expr, int]]:
         """What its shape says about the sizes."""
         axes = self.data.shape[1:] if self.sequence else self.data.shape
         return list(zip((self.rows, self.cols), axes, strict=False))
 
-    def at(self, indices: tuple[int, ...]) -> Array:
+    def at(self, indices: tuple[int, ...], data: Array) -> Array:
+        """The entry of ``data``, which is its own in some dtype."""
         if not self.sequence:
-            return self.data
-        if len(indices) != 1 or not 1 <= indices[0] <= len(self.data):
-            raise Undefined(f"no input at {indices}: the sequence has {len(self.data)} steps")
-        return self.data[indices[0] - 1]
+            return data
+        if len(indices) != 1 or not 1 <= indices[0] <= len(data):
+            raise Undefined(f"no input at {indices}: the sequence has {len(data)} steps")
+        return data[indices[0] - 1]
 
 
 @dataclass(frozen=True)
@@ -65,10 +72,10 @@ class _Data:
     def atom(self, name: str, indices: tuple[int, ...], rows: int, cols: int, field: str) -> Value:
         if name not in self.inputs:
             raise Undefined(f"{name} is no input of the declaration")
-        value = self.inputs[name].at(indices)
+        given = self.inputs[name]
         if isinstance(self.system, Floats):
-            return np.asarray(value, dtype=complex if np.iscomplexobj(value) else float).reshape(rows, cols)
-        return self.system.of(rows, cols, numbers(value, rows, cols))
+            return given.at(indices, given.floats).reshape(rows, cols)
+        return self.system.of(rows, cols, numbers(given.at(indices, given.data), rows, cols))
 
     def function(self, name: str, arguments: list[Value], rows: int, cols: int, field: str) -> Value:
         raise UnsupportedTerm(f"the uninterpreted function {name} cannot be run")
@@ -106,20 +113,28 @@ def oracle(
 
 
 def _run(declaration: fm.Declaration, frame: Frame, length: int) -> tuple[Array, Any]:
-    out = _collect(cast(k.Term, k.unnamed(declaration.output)), declaration.t, range(1, length + 1), frame)
+    out = _collect(_plainly(declaration.output), declaration.t, range(1, length + 1), frame)
     if declaration.state is None:
         return out, None
     several = isinstance(declaration.state, (tuple, list))
-    members = [_member(s) for s in (declaration.state if several else (declaration.state,))]
     found = []
-    for m in members:
-        start = index_code(m.start)(frame.index)
-        found.append(_collect(m.moved(declaration.t), declaration.t, range(start, length + 1), frame))
+    for s in declaration.state if several else (declaration.state,):
+        first, state = _state(s.member if isinstance(s, k.Recurrence) else s, declaration.t)
+        found.append(_collect(state, declaration.t, range(index_code(first)(frame.index), length + 1), frame))
     return out, tuple(found) if several else found[0]
 
 
-def _member(state: Any) -> k.Rec:
-    return cast(k.Rec, k.unnamed(state.member if isinstance(state, k.Recurrence) else state))
+@lru_cache(maxsize=256)
+def _plainly(output: k.Term) -> k.Term:
+    """An output as it is run; the same object each time, whose program is found fast."""
+    return cast(k.Term, k.unnamed(output))
+
+
+@lru_cache(maxsize=256)
+def _state(member: k.Rec, t: Symbol) -> tuple[Expr, k.Term]:
+    """The start of a state, and its member at t; the same object each time."""
+    plain = cast(k.Rec, k.unnamed(member))
+    return plain.start, plain.moved(t)
 
 
 def _collect(x: k.Term, t: Symbol, times: range, frame: Frame) -> Array:
