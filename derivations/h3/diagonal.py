@@ -5,6 +5,8 @@ K_l = cᵀ diag(a)^l b = Σ_n c_n b_n a_n^l
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, Less, LessEqual, NonZero, Statement
 from ..kernel.scripts import Direct, Each, Exists, ForEach, Given, Hypothesis, Induction, Part, Product, Rowwise, Sign, Using
@@ -64,6 +66,7 @@ on_circle = Assumption(
     ForAll(Equation(Conj(Row(alpha, n)) * Row(alpha, n), 1), n, 1, M),
     solve={alpha: Stack(w[n] / Conj(w[n]), n, 1, M)},
 )
+HALVED = {M: 1, l: 1, alpha: Fraction(1, 2), beta: 1, gamma: 1}
 opposite = {M: 2, l: 1, alpha: [1, -1], beta: [1, 1], gamma: [1, 1]}
 not_refreshed = Statement(keeps(kernel(), unfaded), le(0, l), (on_circle,))
 
@@ -72,6 +75,7 @@ DIAGONAL = Claim(
     title="the kernel of the diagonal SSM is Σ c b a^l over its modes; what it has recorded keeps its weight where |a| = 1",
     statement=not_refreshed,
     as_written=Statement(not_refreshed.conclusion, not_refreshed.where),
+    as_written_at=HALVED,
     expected="qualified",
     sources=(
         Source(FU, "section 3.2, the diagonal SSM", "the kernel, for any a"),
@@ -87,7 +91,7 @@ DIAGONAL = Claim(
         )
     ),
     near_misses=(
-        variant(not_refreshed, "|a| < 1", drop=on_circle.name),
+        variant(not_refreshed, "|a| < 1", drop=on_circle.name, at=HALVED),
         variant(not_refreshed, "one power more", keeps(kernel(l + 1), unfaded)),
         variant(not_refreshed, "c left out", keeps(Sum(Row(beta, n) * weight(alpha), n, 1, M), unfaded)),
         variant(not_refreshed, "the kernel is never 0", keeps(kernel(), unfaded, NonZero(kernel())), at=opposite),

@@ -126,6 +126,11 @@ def linear_attention(last: Index = t) -> Term:
     return Sum((k[j].T * q[t]) * v[j], j, 1, last)
 
 
+# Lag 1 and a sum, as for recall: the key of token 1 and the value of token 2 are multiplied.
+ANOTHER_KEY = {
+    **{N: 2, M: 1, d: 1, t: 2, a: 1, b: 1, c: 1, taps: [[0], [1]]},
+    **{k[1]: 1, v[1]: 0, k[2]: 0, v[2]: 1, q[2]: 1},
+}
 limit = Statement(is_output(linear_attention()), le(0, t) & le(1, N), (fresh_sums, no_shift, keeps_all, unit_gain))
 
 LIMIT = Claim(
@@ -133,12 +138,13 @@ LIMIT = Claim(
     title="with the identity for SSM_shift and a sum for SSM_diag, H3 is linear attention",
     statement=limit,
     as_written=Statement(limit.conclusion, limit.where, (fresh_sums,)),
+    as_written_at=ANOTHER_KEY,
     expected="qualified",
     sources=(
         Source(
             NOTE,
             "H3: unlike linear attention it does not add up K V of different tokens",
-            "so in general, as the counterexample shows; not here",
+            "right in general: in the counterexample a key meets the next token's value; wrong for these SSMs",
         ),
         Source(FU, "section 3.2", "H3 as linear attention with SSMs in two places"),
     ),
@@ -148,7 +154,7 @@ LIMIT = Claim(
         variant(limit, "a start of the diagonal SSM", drop=fresh_sums.name),
         variant(limit, "another shift SSM", drop=no_shift.name),
         variant(limit, "a memory that fades", drop=keeps_all.name),
-        variant(limit, "another gain", drop=unit_gain.name),
+        variant(limit, "another gain", drop=unit_gain.name, at={M: 1}),
         variant(limit, "without the token itself", is_output(linear_attention(t - 1))),
     ),
 )

@@ -10,7 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..claim import Claim, Source, variant
-from ..discretization.operators import HALF, MAMBA, VAN_LOAN, m
+from ..discretization.impulse import SCIPY
+from ..discretization.operators import HALF, MAMBA, NOTE, VAN_LOAN, m
 from ..kernel.formulas import And, Equation, Formula, Implies, Less, LessEqual, Statement
 from ..kernel.scripts import (
     Direct,
@@ -193,20 +194,33 @@ falling = Sign(
     by_tangent,
 )
 
+DECAYING = {N: 1, A: -1}
+
 DIFFER = Claim(
     id="mamba/discretization",
-    title="the paper's B̄ is zero-order hold, (e^z - 1)/z times the released code's ΔB in each entry, z = Δ A_n: not equal for z ≠ 0",
+    title="the paper's B̄ is zero-order hold's, (e^z - 1)/z times the released code's ΔB in each entry, z = Δ A_n: not equal for z ≠ 0",
     statement=differ,
     as_written=as_written,
+    as_written_at=DECAYING,
     expected="refuted",
     sources=(
         Source(
-            MAMBA, "equation 4: B̄ = (ΔA)⁻¹ (e^{ΔA} - I) ΔB", "the paper is right about zero-order hold; it is not what its code computes"
+            MAMBA, "equation 4: B̄ = (ΔA)⁻¹ (e^{ΔA} - I) ΔB", "right about zero-order hold, for invertible A; not what its code computes"
         ),
         Source(
             "mamba_ssm, selective_scan_ref",
             "deltaB_u = delta · B · u",
-            "Euler's B̄ beside the hold's Ā; with constant Δ, B and C the kernel of discretization/impulse-invariance",
+            "no zero-order hold: Euler's B̄ beside the hold's Ā",
+        ),
+        Source(
+            SCIPY,
+            "(e^{ΔA}, e^{ΔA} B Δ, C, C B Δ)",
+            "other matrices, since read before the update, but for constant Δ, B, C the code's outputs: discretization/impulse-invariance",
+        ),
+        Source(
+            NOTE,
+            "zero-order hold: Ā and B̄; Mamba: Δ, B and C vary in time",
+            "right about zero-order hold, for invertible A; that is the paper's Mamba, not the code's",
         ),
     ),
     proof=Each(
@@ -219,10 +233,10 @@ DIFFER = Claim(
     ),
     operator=ZOH_DECLARATION,
     near_misses=(
-        variant(differ, "the ratio z/(e^z - 1), which is the other way round", Equation((Exp(z) + MINUS_ONE) * paper, z * code)),
-        variant(differ, "the ratio e^z", Equation(paper, Exp(z) * code)),
-        variant(differ, "the difference of second order only", Equation(paper - code, delta[t] ** 2 * HALF * rate * written)),
-        variant(differ, "the two are equal", Equation(paper, code)),
+        variant(differ, "the other way round: z/(e^z - 1)", Equation((Exp(z) + MINUS_ONE) * paper, z * code), at=DECAYING),
+        variant(differ, "the ratio e^z", Equation(paper, Exp(z) * code), at=DECAYING),
+        variant(differ, "the difference of second order only", Equation(paper - code, delta[t] ** 2 * HALF * rate * written), at=DECAYING),
+        variant(differ, "the two are equal", Equation(paper, code), at=DECAYING),
         variant(differ, "the paper's B̄ is the larger one", Implies(And(Less(0, delta[t]), Less(0, written)), LessEqual(code, paper))),
     ),
 )

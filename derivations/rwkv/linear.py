@@ -66,11 +66,15 @@ ingredients = (Given(undone.name), unrolled, Lemma("rwkv/wkv"))
 both = (Unfold(N[t + 1]), Unfold(n[t + 1]), Part(1), Part(2))
 no_decay = Induction(t, Direct(note="the same start"), Direct((Hypothesis(), Given("premise")), "the same token, no decay"))
 
+# Two tokens from the zero state, which fades, and no bonus.
+FADING = {t: 1, a0: 0, b0: 0, w: -1, u: 0}
+
 AS_LINEAR_ATTENTION = Claim(
     id="rwkv/as-linear-attention",
     title="WKV whose bonus undoes one decay is normalised retention with keys e^k and queries 1; without decay, linear attention",
     statement=as_linear,
     as_written=Statement(as_linear.conclusion, as_linear.where, (at_least_0,)),
+    as_written_at=FADING,
     expected="qualified",
     sources=(
         Source(NOTE, "RWKV: the weighted sums as linear attention", "u = -w here, u = w in the paper's sign; no weight reads a query"),

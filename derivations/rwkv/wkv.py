@@ -49,7 +49,7 @@ one_more = Induction(t, Direct(note="no token"), Direct((Using(Hypothesis(), lef
 
 AVERAGE = Claim(
     id="rwkv/wkv",
-    title="an output is the mean of the values, with weights e^{(t-i)w + k_i} and its own e^{u+k}: the quotient of two recurrences",
+    title="o_t is the mean of v_1 .. v_t with weights e^{(t-1-i)w + k_i} for i < t and e^{u + k_t} for t: the quotient of two recurrences",
     statement=wkv,
     sources=(
         Source(RWKV, "equation 16; the recurrence: equations 19 to 22 of the appendix", "w there is -w here; with a state at the start"),

@@ -33,6 +33,7 @@ from .systems import (
     has_rule,
     identity,
     low_rank,
+    m,
     moving,
     one,
     pencil,
@@ -184,7 +185,7 @@ BILINEAR = Claim(
     near_misses=(
         variant(transformed, "no step", drop="Δ ≠ 0"),
         variant(transformed, "z = -1", drop="z ≠ -1"),
-        variant(transformed, "2/Δ is an eigenvalue of A", drop=has_rule(A).name),
+        variant(transformed, "2/Δ is an eigenvalue of A", drop=has_rule(A).name, at={m: 1}),
         variant(transformed, "g is an eigenvalue of A", drop=off_A.name, at={N: 1, A: 1, delta: 1, z: Fraction(1, 3)}),
         variant(transformed, "numerator and denominator of g swapped", continuous(A, two / delta * ((one + z) / (one - z)))),
         variant(transformed, "Δ as a factor", continuous(A, scale=delta * factor)),
@@ -210,7 +211,7 @@ MINUS_ONE = Claim(
     sources=(Source(GU, "appendix C.3, the resolvent of the bilinear Ā", "its formula divides by 1 + z; this is its limit"),),
     proof=Each((Exists(), Exists(inverse=HALF * pencil(A)), Direct(note="(I - ½ΔA)(I + Ā) = 2I"))),
     near_misses=(
-        variant(limit, "2/Δ is an eigenvalue of A", drop=has_rule(A).name),
+        variant(limit, "2/Δ is an eigenvalue of A", drop=has_rule(A).name, at={m: 1}),
         variant(limit, "Δ in the place of ½Δ", at_minus_one(delta * C_tilde * B)),
         variant(limit, "the resolvent left out", at_minus_one(C_tilde * bilinear_B(A))),
     ),
@@ -253,7 +254,7 @@ WOODBURY = Claim(
     title="for A = Λ - P Q*, bilinear: C̃ (I - zĀ)⁻¹ B̄ = 2/(1+z) [k00 - k01 (I + k11)⁻¹ k10], the resolvent of Λ at g alone",
     statement=woodbury,
     as_written=Statement(woodbury.conclusion, assumptions=(moving,)),
-    as_written_at={z: -1},
+    as_written_at={z: -1, r: 1, P: 1, Q: 1},
     expected="qualified",
     sources=(Source(GU, "appendix C.3 and algorithm 1", "there r = 1, and z = -1 is a node for every even L: see s4/node-minus-one"),),
     proof=Each(
@@ -286,7 +287,7 @@ WOODBURY = Claim(
         variant(woodbury, "g is an eigenvalue of A", drop="g is no eigenvalue of A"),
         variant(woodbury, "A = Λ + P Q*", structured(k_00 + k_01 * Inverse(small) * k_10)),
         variant(woodbury, "the correction without its inverse", structured(k_00 - k_01 * k_10)),
-        variant(woodbury, "the factor 2/(1+z) left out", structured(four, one)),
+        variant(woodbury, "the factor 2/(1+z) left out", structured(four, one), at={r: 1}),
     ),
 )
 

@@ -12,7 +12,7 @@ from ..kernel.formulas import And, Equation, Formula, Invertible, Statement
 from ..kernel.scripts import Cancels, Chain, Direct, Each, Exists, Lemma, Link, Part, Using
 from ..kernel.terms import Eye, Inverse, Term, named
 from .low_rank import half_step, inverse_of, off, resolvent_of, scaled
-from .systems import GU, A, B, C_tilde, Lambda, P, Q, bilinear_A, delta, has_rule, identity, low_rank, one, pencil, r, z
+from .systems import GU, A, B, C_tilde, Lambda, P, Q, bilinear_A, delta, has_rule, identity, low_rank, m, one, pencil, r, z
 
 w = named("w", half_step)
 
@@ -46,7 +46,7 @@ NODES = Claim(
         )
     ),
     near_misses=(
-        variant(at_nodes, "2/Δ is an eigenvalue of A", drop=has_rule(A).name),
+        variant(at_nodes, "2/Δ is an eigenvalue of A", drop=has_rule(A).name, at={m: 1}),
         variant(at_nodes, "g is an eigenvalue of A", drop=off_A.name),
         variant(at_nodes, "½Δ for Δ", everywhere(half_step)),
         variant(at_nodes, "1 + z for 1 - z", everywhere(sign=-1)),

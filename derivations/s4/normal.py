@@ -132,9 +132,9 @@ opposite = Using(Given(is_skew.name), left=Z), Using(Given(is_skew.name), left=-
 
 SHIFTED = Claim(
     id="s4/skew-is-normal",
-    title="a skew matrix plus a multiple of the identity is normal, so HiPPO-LegS is (A + ½BBᵀ) - ½BBᵀ with A + ½BBᵀ normal",
+    title="a skew matrix plus a multiple of the identity is normal: it commutes with its transpose",
     statement=shifted,
-    sources=(Source(GU, "appendix C.1", "a skew matrix plus a multiple of the identity is unitarily diagonalisable"),),
+    sources=(Source(GU, "appendix C.1", "why A + ½BBᵀ of HiPPO-LegS is unitarily diagonalisable: it is such a matrix, see s4/nplr"),),
     proof=Direct(opposite, "Zᵀ = -Z commutes with Z"),
     near_misses=(
         variant(shifted, "any matrix", drop=is_skew.name),

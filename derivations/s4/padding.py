@@ -38,6 +38,7 @@ def answers(answer: Term, *start: Term) -> Formula:
 
 long_enough = le(1, k) & le(k, L) & le(2 * L - 1, n)
 transformed = Statement(answers(circular()), long_enough, (fresh_start,))
+longer_run = Statement(answers(circular()), le(1, k) & le(2 * L - 1, n) & le(k, n) & le(0, L), (fresh_start,))
 
 CONVOLUTION = Claim(
     id="s4/convolution-is-recurrence",
@@ -68,7 +69,7 @@ CONVOLUTION = Claim(
         variant(transformed, "a state at the start", drop=fresh_start.name),
         NearMiss("unpadded", Statement(answers(circular()), le(1, k) & le(k, L) & le(L, n), (fresh_start,))),
         NearMiss("one short", Statement(answers(circular()), le(1, k) & le(k, L) & le(2 * L - 2, n) & le(1, n), (fresh_start,))),
-        NearMiss("more steps than taps", Statement(answers(circular()), le(1, k) & le(2 * L - 1, n) & le(k, n) & le(0, L), (fresh_start,))),
+        NearMiss("more steps than taps", longer_run, at={L: 1, k: 2, n: 2}),
         variant(transformed, "the output one step late", answers(circular(at=k))),
         variant(transformed, "the last tap left out", answers(circular(last=L - 2))),
     ),
