@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoform.properties import bounds, h3, holding, s4
+from isoform.properties import bounds, convolving, h3, holding, s4, selecting
 from isoform.properties.bounds import SECOND_ORDER, gamma, stored
 from isoform.properties.columns import operator
 from isoform.properties.operator import Instance
@@ -175,6 +175,25 @@ def test_an_output_of_h3():
     off = g(3) * u
     assert found.output == pytest.approx(SECOND_ORDER * Q * (alone.output + F * W * off + g(4) * F * W * u))
     assert found.states[1] == pytest.approx(alone.states[1] + SECOND_ORDER * W * off)
+
+
+@pytest.mark.parametrize(("hold", "phi", "roundings"), [(False, 1.0, 11), (True, (1 - np.exp(-1.5)) / 1.5, 19 + 1.5)])
+def test_a_token_of_a_selective_scan(hold, phi, roundings):
+    """One pole, z = -3/2, from 0: 22 roundings of C h, 9 of decays; 11 of the write, with the hold 8 for φ and |z| for e^z; 3 of D u."""
+    c = selecting.Channel(one(K)[0], one(0.5)[0], one(2 * Z)[0], one(W), one(F), np.float64(Q), None, np.zeros(()), np.zeros(1), False)
+    write = 0.5 * K * W * phi
+    found = selecting.bound(c, hold, np.array([[0.0], [write]]), SINGLE)
+    terms = F * write * (g(22) + (9 + roundings) * SINGLE.unit)
+    assert found.output == pytest.approx([SECOND_ORDER * terms + g(3) * Q * K])
+
+
+def test_an_output_of_a_causal_convolution():
+    """Two taps and a bias: 2 + 1 sums and a split product; the activation is 1.1 times steeper at most, and 6 roundings itself."""
+    c = convolving.Channel(np.array([K]), np.array([W, -F]), np.float64(V), np.array([Q]))
+    rows, y = g(11) * (W * Q + F * K + V), np.array([W * Q - F * K + V])
+    assert convolving.bound(c, y, False, SINGLE).output == pytest.approx([rows])
+    bent = 1.1 * rows + g(6) * abs(y / (1 + np.exp(-y)))
+    assert convolving.bound(c, y, True, SINGLE).output == pytest.approx(bent)
 
 
 def test_the_gradient_of_attention():
