@@ -105,7 +105,7 @@ def pole_slope(at: Slope, p: Precision) -> float:
     The formulas of a first-order hold have three terms of up to 2 max(1, |e^z|) at |z| > 1, and their derivatives are used.
     """
     (z,), (drive,), (dz,), (dd,) = (np.abs(x).ravel() for x in (at.z, at.drive, at.dz, at.ddrive))
-    growth = max(1.0, float(np.exp(at.z[0, 0])))
+    growth = max(1.0, float(np.exp(at.z[0, 0].real)))
     columns = at.weights.shape[1] - 1
     each = growth * (dd + drive * dz) * (1 if columns == 1 else 6)
     return float(gamma(24, p.unit) * (1 + z) * (at.weights[0, 0] * growth * dz + at.weights[0, 1:].sum() * each))

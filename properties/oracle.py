@@ -7,6 +7,7 @@ that transposes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,11 +153,15 @@ def two_systems_slope(
 def system_slope(
     declaration: Declaration, inputs: Mapping[str, Array], start: Array, toward: Mapping[str, Array], push: Array
 ) -> tuple[Array, Array]:
-    """The derivative of `system`, real, in a direction: outputs and final state."""
-    moved = {n: x + 1j * STEP * toward[n] for n, x in inputs.items()}
-    steps = len(inputs["u"])
-    out, states = oracle(declaration, moved, length=steps, system="float64", initial_state=start + 1j * STEP * push)
-    return np.asarray(out, complex).reshape(steps).imag / STEP, np.asarray(states, complex).reshape(steps + 1, -1)[-1].imag / STEP
+    """The derivative of `system`, real or complex, in a direction: outputs and final state.
+
+    By dual numbers a + ε d, which are the matrices [[a, 0], [d, a]]: sums and products of these are a system of twice the size.
+    """
+    dual = {m: np.block([[a, np.zeros_like(a)], [toward[m], a]]) for m, a in inputs.items() if m != "u"}
+    dual["u"] = np.concatenate([inputs["u"], toward["u"]], 1)
+    steps, n = len(inputs["u"]), len(start)
+    out, states = oracle(declaration, dual, length=steps, system="float64", initial_state=np.concatenate([start, push]))
+    return _complex(out, (steps, 2))[:, 1], _complex(states, (steps + 1, 2 * n))[-1, n:]
 
 
 def _complex(x: Any, shape: tuple[int, ...]) -> Array:
@@ -171,13 +176,36 @@ def pair(declaration: Declaration, a: Array, b: Array, delta: complex) -> Array:
     """[Ā, B̄] of a discretisation rule, (N, N + 1) or with more columns of B̄, in balls of 512 bits."""
     n = len(b)
     given = {"A": a, "B": b.reshape(n, 1), "delta": np.asarray(delta)}
-    out, _ = oracle(declaration, given, length=1, system="arb", prec=512)
-    entries = [complex(e) for e in np.asarray(out).ravel().tolist()]
-    found = np.array(entries).reshape(n, -1)
-    return found if any(np.iscomplexobj(x) for x in (a, b, delta)) else found.real
+    return _floating(_balls(declaration, given), n, a, b, delta)
 
 
 def pair_slope(declaration: Declaration, at: tuple[Array, Array, float], toward: tuple[Array, Array, float]) -> Array:
-    """The derivative of `pair`, real, in a direction; ``at`` and ``toward`` are (A, B, Δ)."""
-    a, b, delta = (np.asarray(x) + 1j * STEP * np.asarray(d) for x, d in zip(at, toward, strict=True))
-    return pair(declaration, a, b, complex(delta)).imag / STEP
+    """The derivative of `pair`, real or complex, in a direction; ``at`` and ``toward`` are (A, B, Δ).
+
+    By a difference over a step of `STEP`, of which 512 bits leave more than float64 holds.
+    """
+    n = len(at[1])
+    here = {m: np.asarray(x).reshape(s) for m, x, s in zip(("A", "B", "delta"), at, ((n, n), (n, 1), ()), strict=True)}
+    there = {m: _moved(x, np.reshape(d, x.shape)) for (m, x), d in zip(here.items(), toward, strict=True)}
+    change = _balls(declaration, there) - _balls(declaration, here)
+    return _floating(change, n, *at, *toward) / STEP
+
+
+def _balls(declaration: Declaration, given: Mapping[str, Array]) -> Array:
+    out, _ = oracle(declaration, given, length=1, system="arb", prec=512)
+    return np.asarray(out)
+
+
+def _floating(found: Array, rows: int, *given: Any) -> Array:
+    """Balls as floats, (rows, columns), real where everything given is."""
+    entries = np.array([complex(e) for e in found.ravel().tolist()]).reshape(rows, -1)
+    return entries if any(np.iscomplexobj(x) for x in given) else entries.real
+
+
+def _moved(x: Array, toward: Array) -> Array:
+    """x + `STEP` toward exactly, as pairs of fractions."""
+    found = np.empty(x.shape, object)
+    for i in np.ndindex(x.shape):
+        z, d = complex(x[i]), complex(toward[i])
+        found[i] = tuple(Fraction(a) + Fraction(STEP) * Fraction(b) for a, b in ((z.real, d.real), (z.imag, d.imag)))
+    return found

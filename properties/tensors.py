@@ -111,17 +111,23 @@ def gradients(
 ) -> tuple[dict[str, Array], bool]:
     """The gradient of Σ weight · output by every input, for ``loss`` that returns pairs (output, weight).
 
+    Of complex ones it is that of Re Σ weight* · output: by the real part, plus i times by the imaginary part.
     The weights lie in memory as the layout says; second, whether the backward pass left them as they were.
     """
     leaves = {name: x.detach().requires_grad_() for name, x in inputs.items()}
     pairs = [(out, laid_out(torch.from_numpy(np.array(weight)).to(out.dtype), layout)) for out, weight in loss(leaves) if out.requires_grad]
     if not pairs:
-        return {name: np.zeros(tuple(x.shape)) for name, x in leaves.items()}, True
+        return {name: array(torch.zeros_like(x)) for name, x in leaves.items()}, True
     outs, weights = zip(*pairs, strict=True)
     before = [w.clone() for w in weights]
     found = torch.autograd.grad(outs, list(leaves.values()), weights, allow_unused=True)
     kept = all(same_bits(a, b) for a, b in zip(before, weights, strict=True))
-    return {n: np.zeros(tuple(leaves[n].shape)) if g is None else array(g) for n, g in zip(leaves, found, strict=True)}, kept
+    return {n: array(torch.zeros_like(leaves[n]) if g is None else g) for n, g in zip(leaves, found, strict=True)}, kept
+
+
+def differentiable(x: Tensor) -> bool:
+    """Whether a gradient can be asked for: of real and complex numbers."""
+    return x.is_floating_point() or x.is_complex()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..operator import Form, FormRaised, Instance, Operator, invoke
 from ..strategies import SMALL, Case
-from ..tensors import LAYOUTS, SHORT, gradients, offsets, precision, rounded
+from ..tensors import LAYOUTS, SHORT, differentiable, gradients, offsets, precision, rounded
 from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +34,7 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
         if truth.output.size == 0 or operator.derive is None:
             return
         weights = _weights(case, 200, truth.output.shape) * of_output
-        final = None if truth.states is None else _weights(case, 201, truth.states[:, -1].shape) * of_state
+        final = None if truth.states is None else _state_weights(case, truth.states[:, -1]) * of_state
         (out, state), found, kept = _gradients(operator, form, x, weights, final, _layout(case))
         yield _left_alone(kept)
         if "sequence" in operator.capabilities:
@@ -44,7 +44,7 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
         for number, name in enumerate(found):  # one direction an input in all laws, since the declaration's derivative is dear
             if not (by_state if name == STATE else by_inputs):
                 continue
-            direction = np.asarray(case.rng(202, number).standard_normal(found[name].shape))
+            direction = _direction(case, number, found[name])
             toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
             push = None if x.state is None else direction if name == STATE else np.zeros_like(x.state)
             yield _slope(f"gradient by {name}", operator, [(x, toward, push, weights, final)], found[name], direction)
@@ -61,6 +61,18 @@ def _weights(case: Case, purpose: int, shape: tuple[int, ...]) -> Array:
     """Normal numbers that the dtype holds; in an expanded layout, as behind a sum, one number for all columns."""
     drawn = rounded(np.asarray(case.rng(purpose).standard_normal(shape)), case.dtype)
     return np.broadcast_to(drawn[..., :1], shape) if _layout(case) == "expanded" else drawn
+
+
+def _state_weights(case: Case, states: Array) -> Array:
+    """`_weights` of a state, complex for a complex one: a loss has Re(w* x)."""
+    found = _weights(case, 201, states.shape)
+    return found + 1j * _weights(case, 203, states.shape) if np.iscomplexobj(states) else found
+
+
+def _direction(case: Case, number: int, gradient: Array) -> Array:
+    """A random direction of an input, complex for a complex one."""
+    found: Array = np.asarray(case.rng(202, number).standard_normal(gradient.shape))
+    return found + 1j * case.rng(204, number).standard_normal(gradient.shape) if np.iscomplexobj(gradient) else found
 
 
 def _left_alone(kept: bool) -> Comparison:
@@ -82,7 +94,7 @@ def _slope(what: str, operator: Operator, parts: list[tuple[Any, ...]], found: A
     p = precision(parts[0][0].dtype)
     wide = [operator.derive(replace(x, dtype="float32"), *rest)[1] for x, *rest in parts] if p.out else [b for _, b in own]
     bound = sum(b for _, b in own) + p.out_tiny * np.abs(direction).sum()
-    found = np.array([(found * direction).sum()])
+    found = np.array([np.vdot(found, direction).real])
     return Comparison(what, found, np.array([sum(v for v, _ in own)]), np.array([bound]), np.array([sum(wide)]))
 
 
@@ -92,7 +104,7 @@ def _gradients(
     """Output and state; the gradient of Σ weights · output + Σ final · state by every input and the initial state; `gradients`' flag."""
     given = operator.tensors(x, layout)
     stateless = "state" not in operator.capabilities
-    leaves = {n: t for n, t in given.items() if t.is_floating_point() and not (stateless and n == operator.state_argument)}
+    leaves = {n: t for n, t in given.items() if differentiable(t) and not (stateless and n == operator.state_argument)}
     fixed = {n: t for n, t in given.items() if n not in leaves} | more
     outs = []
 
@@ -129,7 +141,7 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
         yield outputs(f"output of {a}..{b} while a gradient is recorded", rows(out, a, b), alone)
         yield state_after(f"state of {a}..{b} while a gradient is recorded", None if state is None else state[n : n + 1], alone, b - a)
     for number, name in enumerate(found):
-        direction: Array = np.asarray(case.rng(202, number).standard_normal(found[name].shape))
+        direction = _direction(case, number, found[name])
         toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
         push = None if states is None else direction if name == STATE else np.zeros_like(states)
         parts = []

@@ -153,3 +153,31 @@ def test_held_inputs_are_held():
     found = scipy_truth.response(a, b, np.array([1.0, 0.0]), delta, np.zeros(1))[:, 0]
     rise = 1 - np.exp(-delta)
     close(found, [0, rise, rise * np.exp(-delta)])
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_the_slope_of_a_system_is_that_of_its_powers(kind):
+    """One pole: y_t = Σ_l c a^l b u_{t-l} + c a^t s + d u_t."""
+    (x, s), (dx, ds) = (system(1, 7, kind) for _ in range(2))
+    at, along = ({n: np.reshape(a, (-1, 1)) for n, a in y.items()} for y in (x, dx))
+    (a, b, c), (da, db, dc) = ([y[n].item() for n in ("Abar", "Bbar", "C")] for y in (at, along))
+    l = np.arange(8)
+    power, turn = a**l, l * a ** np.maximum(l - 1, 0) * da
+    pulse, free = np.concatenate([[0.0], x["u"][0]]), s.item()
+    states, changes = (np.convolve(p, pulse)[:8] for p in (power, turn))
+    states, changes = b * states + power * free, db * states + b * changes + turn * free + power * ds.item()
+    changes += b * np.convolve(power, np.concatenate([[0.0], dx["u"][0]]))[:8]
+    out, last = oracle.system_slope(LTI, at, s[0], along, ds[0])
+    close(out, (dc * states + c * changes)[1:] + dx["D"] * x["u"][0] + x["D"] * dx["u"][0])
+    close(last, changes[-1:])
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_the_slope_of_a_hold_is_that_of_its_integral(kind):
+    """One pole: e^z and (e^z - 1) b / a with z = Δ a."""
+    a, b, da, db = (RNG.standard_normal(4) + (1j * RNG.standard_normal(4) if kind is complex else 0)).tolist()
+    delta, turn = 0.3, 0.7
+    growth, dz = np.exp(delta * a), turn * a + delta * da
+    expected = [growth * dz, growth * dz * b / a + (growth - 1) * (db / a - b * da / a**2)]
+    at, along = (np.array([[a]]), np.array([b]), delta), (np.array([[da]]), np.array([db]), turn)
+    close(oracle.pair_slope(RULES[0], at, along)[0], np.array(expected))
