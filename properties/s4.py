@@ -6,7 +6,7 @@ recurrence, of which the real part is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,8 +18,9 @@ from isoform.derivations.discretization import DECLARATIONS
 from isoform.derivations.state_space import DECLARATION
 
 from . import oracle, scipy_truth, strategies
-from .bounds import SECOND_ORDER, Bounds, beside_truth, carried, gamma, stored
-from .holding import RULES
+from .bounds import EXACT, SECOND_ORDER, Bounds, beside_truth, carried, gamma, stored
+from .holding import RULES, Slope
+from .modes import Modes, majorant, pulls, roundings, transform_error
 from .operator import Input, Instance, Operator, Reduction, Reference
 from .state_space import bound as recurrence_bound
 from .strategies import LARGE, SMALL, Case, normal
@@ -27,6 +28,7 @@ from .tensors import Precision, precision, rounded, values
 
 Array = np.ndarray[Any, Any]
 BY_RULE = {d.operator: d for d in DECLARATIONS}
+CAPABILITIES = frozenset({"sequence", "causal", "state", "edges", "batch", "quarantine"})
 COMPLEX = 4
 """What a complex operation rounds, in units of a real one."""
 PARAMETERS = (
@@ -268,6 +270,62 @@ def _sums_error(of: Channel, columns: Array, sizes: Array, row: Array, row_error
     return error.mean(0) + spread
 
 
+def derive(x: Instance, toward: Mapping[str, Array], push: Array | None, weights: Array, final: Array) -> tuple[float, float]:
+    """The derivative of Σ weights · y + Re Σ final* · x_T of diagonal systems in a direction, and its bound.
+
+    The rule's derivative is put into the recurrence's. So a gradient is wrong by the roundings of its terms, by what errors of Ā and
+    B̄ cost these, by Fourier transforms, and by the rule's own derivative, which meets the gradients by Ā and B̄.
+    """
+    moves = replace(x, inputs={**x.inputs, **toward}, state=push)
+    rows, d, steps = x.inputs["u"].shape
+    p, rule = precision(x.dtype), x.options.get("rule", "zoh")
+    value = size = 0.0
+    for i in range(d):
+        of = channel(x, i)
+        change, unit = channel_slope(rule, of, moves, i), replace(p, unit=p.unit * of.ops)
+        matrix, off_b = pole_errors(rule, of, unit)
+        pull = np.zeros((2, len(of.B)), complex)
+        for row in range(rows):
+            at, along, w, f = modes(of, x, row, i), modes(change, moves, row, i), weights[row, :, i], final[row, i]
+            y, last = oracle.system_slope(DECLARATION, at.declared(), at.start, along.declared(), along.start)
+            value += float(w @ y.real + np.vdot(f, last).real)
+            outputs, ends = majorant(at, along, np.diag(matrix), off_b)
+            terms, off = outputs @ np.abs(w) + ends @ np.abs(f)
+            size += gamma(roundings(steps, len(of.B), rows), unit.unit) * terms + off + transform_error(at, along, w, p.unit)
+            pull += pulls(at, w, f)
+        size += rule_error(rule, of, change, np.abs(pull), unit)
+    lost = np.prod([1 + np.abs(a).sum() for a in (*x.inputs.values(), *toward.values(), weights, final)])
+    return value, size * SECOND_ORDER * (1 + EXACT.unit / p.unit) + p.tiny * float(lost)
+
+
+def channel_slope(rule: str, of: Channel, moves: Instance, d: int) -> Channel:
+    """The derivative of channel d, diagonal, in a direction, that of its rule by the declaration."""
+    to = {n: moves.inputs[n][d] for n in ("Lambda", "B", "C", "delta")}
+    poles = zip(of.Lambda.reshape(-1, 1, 1), of.B[:, None], to["Lambda"].reshape(-1, 1, 1), to["B"][:, None], strict=True)
+    each = [oracle.pair_slope(BY_RULE[rule], (a, b, of.delta), (da, db, to["delta"]))[0] for a, b, da, db in poles]
+    a, b = np.array(each).T
+    feed = float(moves.inputs["D"][d]) if "D" in moves.inputs else 0.0
+    return Channel(to["Lambda"], of.P, to["B"], to["C"], feed, float(to["delta"]), np.diag(a), b)
+
+
+def modes(of: Channel, x: Instance, row: int, d: int) -> Modes:
+    """A diagonal channel for one row of the batch."""
+    start = np.zeros(len(of.C)) if x.state is None else x.state[row, d]
+    return Modes(x.inputs["u"][row, d], np.diag(of.Abar), of.Bbar, of.C, of.D, start)
+
+
+def rule_error(rule: str, of: Channel, change: Channel, pull: Array, p: Precision) -> float:
+    """How wrong the derivative of a diagonal rule may be; that by Δ is a sum over the poles, n roundings beside eight or more."""
+    n, error = len(of.B), 0.0
+    for i in range(n):
+        z, drive = of.delta * of.Lambda[i].reshape(1, 1), of.delta * of.B[i : i + 1]
+        dz = change.delta * of.Lambda[i].reshape(1, 1) + of.delta * change.Lambda[i].reshape(1, 1)
+        turn = change.delta * of.B[i : i + 1] + of.delta * change.B[i : i + 1]
+        truth = np.array([[of.Abar[i, i], of.Bbar[i]]])
+        error += RULES[rule].pole_slope(Slope(z, drive, truth, dz, turn, pull[:, i][None]), replace(p, unit=p.unit * (1 + n / 8)))
+    return error
+
+
 @dataclass(frozen=True, eq=False)
 class Channelwise(Operator):
     """An operator whose outputs come as (b, d, t): they are compared with time first."""
@@ -276,6 +334,10 @@ class Channelwise(Operator):
         """(b, t, d), and the state."""
         found = values(out)
         return (found.swapaxes(1, 2) if np.ndim(found) == 3 else found), values(state)
+
+    def weighed(self, out: Any, state: Any, weights: Array, final: Array | None) -> list[tuple[Any, Array]]:
+        """The results beside their weights, in the axes of the call."""
+        return super().weighed(out, state, weights.swapaxes(1, 2), final)
 
 
 def independent(x: Instance) -> Array:
@@ -329,11 +391,12 @@ def operator(name: str, flags: tuple[str, ...], reductions: tuple[Reduction, ...
         declaration=DECLARATION,
         inputs=INPUTS[name],
         state_axes="b d n",
-        capabilities=frozenset({"sequence", "causal", "state", "edges", "batch", "quarantine"}),
+        capabilities=CAPABILITIES | ({"gradient"} if name == "s4d" else set()),
         cases=strategies.cases(name, SHAPE, structure),
         corners=lambda: tuple(corners(name)),
         draw=draw,
         refer=refer,
+        derive=derive if name == "s4d" else None,
         independent=independent,
         reductions=reductions,
     )

@@ -35,6 +35,30 @@ def part(call, start, stop, state):
     return call | {"u": call["u"][..., start:stop], "initial_state": state}
 
 
+class Louder(torch.autograd.Function):
+    """The identity, with a gradient that is 0.4 % too large."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 1.004
+
+
+class Conjugated(torch.autograd.Function):
+    """The identity, with the conjugate of its gradient: a derivative by x in place of one by its conjugate."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.conj() if g.is_complex() else g * 1.004
+
+
 @faulty
 def zeros(base, call):
     y, x = base(**call)
@@ -159,6 +183,80 @@ def state_conjugated(base, call):
 
 
 @faulty
+def poles_detached(base, call):
+    return base(**call | {"Lambda": call["Lambda"].detach()})
+
+
+@faulty
+def gradient_of_poles_conjugated(base, call):
+    return base(**call | {"Lambda": Conjugated.apply(call["Lambda"])})
+
+
+@faulty
+def step_detached(base, call):
+    return base(**call | {"delta": call["delta"].detach()})
+
+
+@faulty
+def gradient_of_the_step_a_little_large(base, call):
+    return base(**call | {"delta": Louder.apply(call["delta"])})
+
+
+@faulty
+def gradient_of_c_conjugated(base, call):
+    return base(**call | {"C": Conjugated.apply(call["C"])})
+
+
+@faulty
+def drive_detached(base, call):
+    return base(**call | {"B": call["B"].detach()})
+
+
+@faulty
+def gradient_of_inputs_a_little_large(base, call):
+    return base(**call | {"u": Louder.apply(call["u"])})
+
+
+@faulty
+def carry_detached(base, call):
+    state, out = call.get("initial_state"), []
+    for start in range(0, max(call["u"].shape[-1], 1), 3):
+        y, state = base(**part(call, start, start + 3, state if start == 0 else state.detach()))
+        out.append(y)
+    return torch.cat(out, -1), state
+
+
+@faulty
+def start_detached(base, call):
+    start = call.get("initial_state")
+    return base(**call | {"initial_state": None if start is None else start.detach()})
+
+
+@faulty
+def gradient_of_start_conjugated(base, call):
+    start = call.get("initial_state")
+    return base(**call | {"initial_state": None if start is None else Conjugated.apply(start)})
+
+
+@faulty
+def final_state_detached(base, call):
+    y, x = base(**call)
+    return y, x.detach()
+
+
+@faulty
+def gradient_of_state_conjugated(base, call):
+    y, x = base(**call)
+    return y, Conjugated.apply(x)
+
+
+@faulty
+def gradient_of_state_a_little_large(base, call):
+    y, x = base(**call)
+    return y, Louder.apply(x)
+
+
+@faulty
 def empty_crashes(base, call):
     call["u"][..., 0]
     return base(**call)
@@ -272,9 +370,30 @@ PLANTED = {
     "prefix-invariance": (sees_the_next_input, nan_spreads_backwards, circular),
     "split-and-resume": (start_ignored, state_a_step_early, empty_forgets_the_start),
 }
+GRADIENTS = {
+    "gradient-of-inputs": (
+        poles_detached,
+        gradient_of_poles_conjugated,
+        step_detached,
+        gradient_of_the_step_a_little_large,
+        gradient_of_c_conjugated,
+        drive_detached,
+        gradient_of_inputs_a_little_large,
+        carry_detached,
+    ),
+    "gradient-of-initial-state": (start_detached, gradient_of_start_conjugated, carry_detached),
+    "gradient-through-final-state": (
+        final_state_detached,
+        gradient_of_state_conjugated,
+        gradient_of_state_a_little_large,
+        poles_detached,
+        start_detached,
+        carry_detached,
+    ),
+}
 OWN = {
     "s4": {"form-equals-oracle": (low_rank_forgotten, low_rank_added, aliased), "scipy-agrees": (low_rank_forgotten, aliased)},
-    "s4d": {"form-equals-oracle": (another_rule,), "scipy-agrees": (another_rule,)},
+    "s4d": {"form-equals-oracle": (another_rule,), "scipy-agrees": (another_rule,), **GRADIENTS},
 }
 PAIRS = [(name, law, f) for name in BASES for table in (PLANTED, OWN[name]) for law, fs in table.items() for f in fs]
 
