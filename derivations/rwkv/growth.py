@@ -1,8 +1,10 @@
-"""Whether RWKV-7 can grow without a write: not where decay and rate are one number for all channels; else it can.
+"""Whether RWKV-7 can grow without a write: not where all channels have one rate; else it can.
 
-A transition diag(d) - κ (η ⊙ κ)ᵀ with |κ| = 1 and decays and rates between 0 and 1 has no eigenvalue beyond 1. The product of two
-may: with d = 1, κ = (3/5, 4/5) and η = (1, 0), then κ = (4/5, 3/5) and η = (0, 1), it has the trace 944/625 and the determinant 256/625,
-so an eigenvalue above 1.15, and every such pair of tokens makes both entries of (1, -1) larger by 1.12 at least.
+With one rate β a transition diag(d) - β a aᵀ, |a| = 1, is symmetric, and lies between -I and I for decays and β between 0 and 1, so
+every product of such has a norm of at most 1. A transition diag(d) - κ (η ⊙ κ)ᵀ with |κ| = 1 and rates η of the channels has no
+eigenvalue beyond 1 either, but the product of two may: with d = 1, κ = (3/5, 4/5) and η = (1, 0), then κ = (4/5, 3/5) and η = (0, 1),
+it has the trace 944/625 and the determinant 256/625, so an eigenvalue above 1.15, and every such pair of tokens makes both entries of
+(1, -1) larger by 1.12 at least.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 
 from ..claim import Claim, Source, variant
 from ..kernel.formulas import And, Assumption, Equation, ForAll, Formula, LessEqual, Statement
-from ..kernel.scripts import Given, Induction, Product, Sign
+from ..kernel.scripts import Given, Induction, Product, Sign, Using
 from ..kernel.terms import (
     Diag,
     Eye,
@@ -36,7 +38,7 @@ from .operators import GOOSE, H0, WKV7, G, a, b, d, d_k, d_v, t, v
 
 r, i, m, N = indices("r i m N")
 eta, mirror = vectors("eta", d_k), vectors("m", d_k)
-gamma, beta = scalars("gamma"), scalars("beta")
+beta = scalars("beta")
 y = vector("y", d_v)
 first = Stack(indicator(equal(m, 1)), m, 1, d_k)
 
@@ -62,18 +64,32 @@ unit = Assumption(
     every(Equation(norm2(a[r]), 1)),
     solve={a[r]: (Eye(d_k) - 2 / norm2(mirror[r]) * mirror[r] * mirror[r].T) * first},
 )
-one_decay = Assumption("one decay: d = γ", every(Equation(Diag(d[r]), gamma[r] * Eye(d_k))), solve={d[r]: Stack(gamma[r], m, 1, d_k)})
 one_rate = Assumption("one rate: b = -βa", every(Equation(b[r], -beta[r] * a[r])), solve={b[r]: -beta[r] * a[r]})
-numbers = Assumption(
-    "β and γ between 0 and 1",
-    And(*(every(part) for x in (gamma[r], beta[r]) for part in between(x))),
-    solve={x[r]: Num(1) / (1 + scalars(n)[r] ** 2) for x, n in ((gamma, "x"), (beta, "z"))},
+rates = Assumption(
+    "β between 0 and 1",
+    And(*(every(part) for part in between(beta[r]))),
+    solve={beta[r]: Num(1) / (1 + scalars("z")[r] ** 2)},
 )
-by_channel = Assumption(
-    "decays and rates by channel: b = -η ⊙ a",
-    And(every(Equation(b[r], -Hadamard(eta[r], a[r]))), *(every(part) for x in (d[r], eta[r]) for part in entries_between(x))),
-    solve={b[r]: -Hadamard(eta[r], a[r])},
+
+# d between 0 and 1, by square roots: every such d has them.
+angle = Row(vectors("x", d_k)[r], m)
+root, rest = vectors("w", d_k), vectors("s", d_k)
+not_negative = Assumption(
+    "decays are not negative: d = w ⊙ w",
+    every(Equation(Diag(d[r]), Diag(root[r]) * Diag(root[r]))),
+    solve={root[r]: Stack((1 - angle**2) / (1 + angle**2), m, 1, d_k), d[r]: Hadamard(root[r], root[r])},
 )
+at_most_1 = Assumption(
+    "decays are at most 1: 1 - d = s ⊙ s",
+    every(Equation(Eye(d_k) - Diag(d[r]), Diag(rest[r]) * Diag(rest[r]))),
+    solve={rest[r]: Stack(2 * angle / (1 + angle**2), m, 1, d_k)},
+)
+
+
+def by_channel(name: str, *bounded: Term) -> Assumption:
+    """A rate for each channel; what lies between 0 and 1."""
+    within = (every(part) for x in bounded for part in entries_between(x))
+    return Assumption(name, And(every(Equation(b[r], -Hadamard(eta[r], a[r]))), *within), solve={b[r]: -Hadamard(eta[r], a[r])})
 
 
 def pair(one: Fraction | int, other: Fraction | int) -> Term:
@@ -87,23 +103,40 @@ TWO_TOKENS: dict[Any, Any] = {
     **{a[1]: -pair(SHORT, LONG), eta[1]: pair(1, 0), a[2]: -pair(LONG, SHORT), eta[2]: pair(0, 1)},
     d[r]: Stack(Num(1), m, 1, d_k),
 }
+NO_DECAY = {root[r]: Stack(Num(1), m, 1, d_k), rest[r]: Zero(d_k, 1)}
+ONE_TOKEN: dict[Any, Any] = {"t": 1, "N": 1, "d_k": 1, "d_v": 1, H0: 1, y: 1, a[1]: 1, beta[1]: 0}
 
 shorter = LessEqual(norm2(G[t].T * y), norm2(H0.T * y))
-stable = Statement(shorter, le(0, t) & le(t, N) & le(1, d_k), (no_writes, unit, one_decay, one_rate, numbers))
+decays = (not_negative, at_most_1)
+stable = Statement(shorter, le(0, t) & le(t, N) & le(1, d_k), (no_writes, unit, *decays, one_rate, rates))
+new, half = t + 1, Fraction(1, 2)
 z = G[t].T * y
-found = a[t + 1].T * z
-beside = norm2(z - a[t + 1] * found)
-faded, corrected = 1 - gamma[t + 1], 1 - beta[t + 1]
-# |z|² - |z'|² = (1 - γ²) |z - aaᵀz|² + (1 - (γ - β)²) (aᵀz)², and 1 - (γ - β)² = (1 - γ + β) (1 - β + γ)
-shares = [(faded, beside), (faded, gamma[t + 1], beside)]
-shares += [(x, y, found**2) for x in (faded, beta[t + 1]) for y in (corrected, gamma[t + 1])]
-now = tuple(Given(x.name, {r: t + 1}) for x in (no_writes, unit, one_decay, one_rate))
+
+
+def moved(x: Term) -> Term:
+    """S x, of the symmetric S = diag(d) - β a aᵀ of the next token."""
+    return Diag(d[new]) * x - beta[new] * a[new] * (a[new].T * x)
+
+
+# 2 |z|² - 2 |Sz|² = pᵀ(I + S)p + mᵀ(I - S)m with p = z - Sz and m = z + Sz
+minus, plus = z - moved(z), z + moved(z)
+found = a[new].T * minus
+squares = (
+    (norm2(Diag(root[new]) * z - Diag(root[new]) * moved(z)),),
+    (norm2(minus - a[new] * found),),
+    (1 - beta[new], found**2),
+    (norm2(Diag(rest[new]) * z + Diag(rest[new]) * moved(z)),),
+    (beta[new], (a[new].T * plus) ** 2),
+)
+now = tuple(Given(x.name, {r: new}) for x in (no_writes, unit, one_rate))
+by_roots = tuple(Using(Given(x.name, {r: new}), left=Num(half) * side.T, right=side) for x, side in zip(decays, (minus, plus), strict=True))
+by_length = Using(Given(unit.name, {r: new}), left=-(Num(half) * beta[new] ** 2 * (a[new].T * z) ** 2))
 
 STABLE = Claim(
     id="rwkv/wkv7-stable",
-    title="without writes the memory does not grow if decay and rate are one number for all channels; with a rate for each it can",
+    title="without writes the memory does not grow if all channels have one rate, whatever their decays; with a rate for each it can",
     statement=stable,
-    as_written=Statement(shorter, stable.where, (no_writes, unit, by_channel)),
+    as_written=Statement(shorter, stable.where, (no_writes, unit, by_channel("decays and rates by channel: b = -η ⊙ a", d[r], eta[r]))),
     as_written_at=TWO_TOKENS,
     expected="refuted",
     sources=(
@@ -117,17 +150,24 @@ STABLE = Claim(
         t,
         Sign(),
         Sign(
-            (Product((norm2(H0.T * y) - norm2(z),)), *map(Product, shares)),
-            by=now,
+            (Product((norm2(H0.T * y) - norm2(z),)), *(Product(factors, half) for factors in squares)),
+            by=(*now, *by_roots, by_length),
         ),
     ),
     operator=WKV7,
     near_misses=(
         variant(stable, "a has any length", drop=unit.name),
         variant(stable, "writes", drop=no_writes.name),
-        variant(stable, "a decay for each channel", drop=one_decay.name),
-        variant(stable, "a rate for each channel", drop=one_rate.name),
-        variant(stable, "decays and rates of any size", drop=numbers.name),
+        variant(stable, "decays below 0", drop=not_negative.name, at=ONE_TOKEN | {d[1]: -3, rest[1]: 2}),
+        variant(stable, "decays above 1", drop=at_most_1.name, at=ONE_TOKEN | {d[1]: 4, root[1]: 2}),
+        variant(
+            stable,
+            "a rate for each channel",
+            drop=one_rate.name,
+            add=(by_channel("rates by channel: b = -η ⊙ a", eta[r]),),
+            at=TWO_TOKENS | NO_DECAY,
+        ),
+        variant(stable, "a rate of any size", drop=rates.name),
     ),
 )
 

@@ -52,20 +52,26 @@ def stable_form(rescale: Factor = kept, weight: Factor = entering, old: Term | N
 
 maximum = ForAll(And(LessEqual(p[s - 1] + w, p[s]), LessEqual(kappa[s], p[s])), s, 1, T)
 at_most_1 = And(ForAll(LessEqual(kept(s), 1), s, 1, T), ForAll(LessEqual(entering(s), 1), s, 1, T))
-bounded = Implies(maximum, at_most_1)
-stable = Statement(And(*stable_form(), bounded), le(0, t), (at_least_0,))
+read_maximum = And(LessEqual(p[t], r), LessEqual(u + kappa[t + 1], r))
+read_at_most_1 = And(LessEqual(Exp(p[t] - r), 1), LessEqual(Exp(u + kappa[t + 1] - r), 1))
+bounded = Implies(maximum, at_most_1), Implies(read_maximum, read_at_most_1)
+stable = Statement(And(*stable_form(), *bounded), le(0, t) & le(0, T), (at_least_0,))
 unrolled = Lemma("rwkv/wkv", part=1)
 under = Induction(t, Direct(note="no token"), Direct((Using(Hypothesis(), left=Exp(p[t] + w - p[t + 1])),), "rescaled to the next shift"))
 
 
-def below_1(exponential: Term, inverse: Term) -> ForEach:
+def below_1(exponential: Term, inverse: Term) -> Sign:
     """e^x is at most 1 where -x is at least 0: 1 - e^x = e^x (e^{-x} - 1)."""
-    return ForEach(Sign((Product((exponential, inverse - 1)),)))
+    return Sign((Product((exponential, inverse - 1)),))
+
+
+of_sums = ForEach(below_1(kept(s), Exp(p[s] - p[s - 1] - w))), ForEach(below_1(entering(s), Exp(p[s] - kappa[s])))
+of_output = below_1(Exp(p[t] - r), Exp(r - p[t])), below_1(Exp(u + kappa[t + 1] - r), Exp(r - u - kappa[t + 1]))
 
 
 STABLE = Claim(
     id="rwkv/wkv-stable",
-    title="under any running shift p the sums are e^{-p_t} times the true ones, the output the same; under the maximum no weight exceeds 1",
+    title="under any running shift p the sums are e^{-p_t} times the true ones, the output the same; under the maxima no weight exceeds 1",
     statement=stable,
     sources=(
         Source(RWKV, "the appendix on the RNN cell: the running maximum, against overflow", "the running maximum is one of the shifts"),
@@ -76,17 +82,19 @@ STABLE = Claim(
             under,
             Sign(by=(Part(2), unrolled)),
             Direct((Part(1), Part(2), unrolled), "both shifts cancel in the quotient"),
-            Suppose(Each((below_1(kept(s), Exp(p[s] - p[s - 1] - w)), below_1(entering(s), Exp(p[s] - kappa[s]))))),
+            Suppose(Each(of_sums)),
+            Suppose(Each(of_output)),
         )
     ),
     operator=WKV,
     near_misses=(
-        variant(stable, "no rescale", And(*stable_form(lambda at: Exp(w)), bounded)),
-        variant(stable, "rescaled without the decay", And(*stable_form(lambda at: Exp(p[at - 1] - p[at])), bounded)),
-        variant(stable, "the new token under the old shift", And(*stable_form(weight=lambda at: Exp(kappa[at] - p[at - 1])), bounded)),
-        variant(stable, "the output decays the state", And(*stable_form(old=Exp(p[t] + w - r)), bounded)),
+        variant(stable, "no rescale", And(*stable_form(lambda at: Exp(w)), *bounded)),
+        variant(stable, "rescaled without the decay", And(*stable_form(lambda at: Exp(p[at - 1] - p[at])), *bounded)),
+        variant(stable, "the new token under the old shift", And(*stable_form(weight=lambda at: Exp(kappa[at] - p[at - 1])), *bounded)),
+        variant(stable, "the output decays the state", And(*stable_form(old=Exp(p[t] + w - r)), *bounded)),
         variant(stable, "any denominator at the start", drop="b_0 >= 0"),
-        variant(stable, "any shift bounds the weights", And(*stable_form(), at_most_1)),
+        variant(stable, "any shift bounds the weights", And(*stable_form(), at_most_1, bounded[1])),
+        variant(stable, "any shift bounds the output's weights", And(*stable_form(), bounded[0], read_at_most_1)),
     ),
 )
 
