@@ -185,7 +185,7 @@ def pair_slope(declaration: Declaration, at: tuple[Array, Array, float], toward:
     By a difference over a step of `STEP`, of which 512 bits leave more than float64 holds.
     """
     n = len(at[1])
-    here = {m: np.asarray(x).reshape(s) for m, x, s in zip(("A", "B", "delta"), at, ((n, n), (n, 1), ()), strict=True)}
+    here = {"A": np.reshape(at[0], (n, n)), "B": np.reshape(at[1], (n, 1)), "delta": np.asarray(at[2])}
     there = {m: _moved(x, np.reshape(d, x.shape)) for (m, x), d in zip(here.items(), toward, strict=True)}
     change = _balls(declaration, there) - _balls(declaration, here)
     return _floating(change, n, *at, *toward) / STEP

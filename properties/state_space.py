@@ -116,7 +116,7 @@ def bound(given: Mapping[str, Array], states: Array, precision: Precision) -> Bo
 
     The recurrence rounds Ā x + B̄ u with γ_{N+2} at the true state, carried by the exact powers of Ā. The convolution
     uses powers that are products of earlier ones (`powers_error`), sums over time, and Fourier transforms, whose error
-    is relative to the largest input of the row (Higham, section 24.1: 7u per level).
+    is relative to the largest input of the row (Higham, section 24.1: 7u per level). D u is a term as those of C x are.
     """
     a, b, c, d = (given[m] for m in ("Abar", "Bbar", "C", "D"))
     u = given["u"][:, 0]
@@ -127,7 +127,7 @@ def bound(given: Mapping[str, Array], states: Array, precision: Precision) -> Bo
     local = np.concatenate([unit * np.abs(states[:1]), local])
     found = carried(np.tile(c, (steps, 1)), states[:, :, None], local[:, :, None], gamma(n + 3, unit), lambda w, t: w @ a, precision)
     through = np.abs(d[0, 0] * u)
-    feed = gamma(2, unit) * through
+    feed = gamma(n + 3, unit) * through
 
     kernel, error = powers_error(a, c[0], b[:, 0], steps, unit)
     free, free_error = powers_error(a, c[0], states[0], steps + 1, unit)
