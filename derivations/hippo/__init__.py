@@ -4,7 +4,21 @@ Sources: Gu, Dao, Ermon, Rudra, Ré, "HiPPO", arXiv 2008.07669; Gu, Johnson, Tim
 arXiv 2206.12037; Voelker, Kajić, Eliasmith, "Legendre Memory Units", NeurIPS 2019.
 """
 
-from . import convolution, decayed, delays, matrices, orthogonal, polynomials, projection, rescaled, scaled, translated
+from . import (
+    bumps,
+    convolution,
+    decayed,
+    delays,
+    matrices,
+    orthogonal,
+    pade,
+    polynomials,
+    projection,
+    rescaled,
+    scaled,
+    transfer,
+    translated,
+)
 
 CLAIMS = (
     *projection.CLAIMS,
@@ -17,6 +31,9 @@ CLAIMS = (
     *convolution.CLAIMS,
     *decayed.CLAIMS,
     *delays.CLAIMS,
+    *bumps.CLAIMS,
+    *pade.CLAIMS,
+    *transfer.CLAIMS,
 )
 
 __all__ = ["CLAIMS"]
