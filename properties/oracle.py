@@ -185,10 +185,9 @@ def pair_slope(declaration: Declaration, at: tuple[Array, Array, float], toward:
     By a difference over a step of `STEP`, of which 512 bits leave more than float64 holds.
     """
     n = len(at[1])
-    here = {"A": np.reshape(at[0], (n, n)), "B": np.reshape(at[1], (n, 1)), "delta": np.asarray(at[2])}
-    there = {m: _moved(x, np.reshape(d, x.shape)) for (m, x), d in zip(here.items(), toward, strict=True)}
-    change = _balls(declaration, there) - _balls(declaration, here)
-    return _floating(change, n, *at, *toward) / STEP
+    here, change = ({"A": np.reshape(a, (n, n)), "B": np.reshape(b, (n, 1)), "delta": np.asarray(delta)} for a, b, delta in (at, toward))
+    there = {m: _moved(x, change[m]) for m, x in here.items()}
+    return _floating(_balls(declaration, there) - _balls(declaration, here), n, *at, *toward) / STEP
 
 
 def _balls(declaration: Declaration, given: Mapping[str, Array]) -> Array:
