@@ -50,7 +50,7 @@ def rounded(x: Array, dtype: str) -> Array:
 
 def tensor(x: Array, dtype: str, layout: str = "contiguous") -> Tensor:
     """A tensor of the dtype with the values of x, in memory as the layout says; bool stays bool."""
-    t = torch.from_numpy(np.array(x))
+    t = torch.from_numpy(np.array(x, order="C"))
     if t.is_complex():
         t = t.to(torch.complex128 if dtype == "float64" else torch.complex64)
     elif t.dtype.is_floating_point:
