@@ -110,7 +110,8 @@ alive = Assumption("a ≠ 0", NonZero(mode))
 
 def faded(more: Term = one) -> Term:
     """A weight's squared modulus times what grows like the number of steps."""
-    return modulus**l * (modulus + Ind(l) * (more - modulus))
+    left: Term = modulus**l
+    return left * (modulus + Ind(l) * (more - modulus))
 
 
 def fades(bound: Term = modulus, more: Term = one) -> Formula:

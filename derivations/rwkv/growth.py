@@ -72,17 +72,17 @@ rates = Assumption(
 )
 
 # d between 0 and 1, by square roots: every such d has them.
-angle = Row(vectors("x", d_k)[r], m)
+one, angle = Num(1), Row(vectors("x", d_k)[r], m)
 root, rest = vectors("w", d_k), vectors("s", d_k)
 not_negative = Assumption(
     "decays are not negative: d = w ⊙ w",
     every(Equation(Diag(d[r]), Diag(root[r]) * Diag(root[r]))),
-    solve={root[r]: Stack((1 - angle**2) / (1 + angle**2), m, 1, d_k), d[r]: Hadamard(root[r], root[r])},
+    solve={root[r]: Stack((one - angle**2) / (one + angle**2), m, 1, d_k), d[r]: Hadamard(root[r], root[r])},
 )
 at_most_1 = Assumption(
     "decays are at most 1: 1 - d = s ⊙ s",
     every(Equation(Eye(d_k) - Diag(d[r]), Diag(rest[r]) * Diag(rest[r]))),
-    solve={rest[r]: Stack(2 * angle / (1 + angle**2), m, 1, d_k)},
+    solve={rest[r]: Stack((angle + angle) / (one + angle**2), m, 1, d_k)},
 )
 
 

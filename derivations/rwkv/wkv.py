@@ -30,7 +30,8 @@ def average(above: Term, below: Term, own: Term) -> Term:
 
 def output(at: Index) -> Term:
     """What the operator puts out."""
-    return substitute(WKV.output, {t: at})
+    there: Term = substitute(WKV.output, {t: at})
+    return there
 
 
 own = bonus(t + 1)

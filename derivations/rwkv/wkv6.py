@@ -46,7 +46,8 @@ def write(at: Index) -> Term:
 
 def output(at: Index) -> Term:
     """What the operator puts out."""
-    return substitute(WKV6.output, {t: at})
+    there: Term = substitute(WKV6.output, {t: at})
+    return there
 
 
 def own(at: Index) -> Term:
