@@ -124,8 +124,8 @@ class _Call(NamedTuple):
         if read.shape[1] == 0:
             return read + own
         if self.cu_seqlens is None:
-            first = torch.zeros_like(read[:, :1]) if self.state is None else self._read(self.q[:, :1], self.state.unsqueeze(1))
-            return torch.cat([first, read[:, :-1]], 1) + own
+            first = own[:, :1] if self.state is None else self._read(self.q[:, :1], self.state.unsqueeze(1)) + own[:, :1]
+            return torch.cat([first, read[:, :-1] + own[:, 1:]], 1)
         begins, owner, inside = (x[:, None, None] if x.dtype == torch.bool else x for x in _beginnings(self.cu_seqlens, read.shape[1]))
         later = torch.cat([torch.zeros_like(read[:, :1]), read[:, :-1]], 1)
         first = torch.zeros_like(read) if self.state is None else self._first_rows(self.cu_seqlens, self.state)[:, owner]

@@ -176,7 +176,7 @@ def test_the_bound_of_attention_by_hand():
 
 
 def test_the_bound_of_a_system_by_hand():
-    """One pole, one input: the recurrence, the powers, the transform and the feedthrough once."""
+    """One pole, one input: the recurrence, the powers, the transform, and the feedthrough as one more term of the read-out."""
     from isoform.properties.state_space import bound
 
     a, b, c, d, u, s = 0.5, 2.0, 3.0, 1.0, 4.0, -1.0
@@ -187,7 +187,7 @@ def test_the_bound_of_a_system_by_hand():
     recurrence = bounds.SECOND_ORDER * (c * (local + a * SINGLE.unit) + g(4) * c * states[1, 0])
     powers = g(3) * 2 * c * b * u + g(3) * 3 * c * a
     transform = g(7 * 3) * 3 * c * b * u
-    assert found.output[0] == pytest.approx(recurrence + g(2) * d * u + powers + transform)
+    assert found.output[0] == pytest.approx(recurrence + g(4) * d * u + powers + transform)
 
 
 def test_nearly_equal_scores_need_the_error_of_the_scores():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoform.properties import bounds, convolving, h3, holding, s4, selecting
+from isoform.properties import bounds, convolving, h3, holding, low_rank, s4, selecting
 from isoform.properties.bounds import SECOND_ORDER, gamma, stored
 from isoform.properties.columns import operator
 from isoform.properties.operator import Instance
@@ -156,9 +156,9 @@ def test_a_step_of_s4():
 def test_a_kernel_of_s4_with_one_tap():
     """One node, θ = 0, where a denominator is -hλ = 0.5 and Ā = 1/3: C̃ = 2/3, which E of Ā and a sum of 4 roundings make wrong."""
     of = s4.Channel(np.array([-1.0]), np.zeros(1), np.array([B]), np.ones(1), 0.0, 1.0, one(1 / 3), np.array([B / 1.5]))
-    rows, values = s4.row_errors(of, one(7e-6), 1, SINGLE)
+    rows, values = low_rank.row_errors(of, one(7e-6), 1, SINGLE)
     assert rows[1] == pytest.approx(7e-6 + g(4) * (1 + 1 / 3)) and values[1] == pytest.approx([2 / 3])
-    found = s4._sums_error(of, one(0.5 * B), one(0.5 * B), values[1], rows[1], 1, SINGLE)
+    found = low_rank._sums_error(of, one(0.5 * B), one(0.5 * B), values[1], rows[1], 1, SINGLE)
     sums = (2 / 3) * (0.5 * B) * (g(8) + g(11)) / 0.5
     assert found == pytest.approx([sums + rows[1] * B + g(21 * 3) * (2 / 3) * B])
 
