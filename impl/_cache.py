@@ -61,12 +61,21 @@ class Buffer:
     that all that is written is finite.
     """
 
-    __slots__ = ("finite", "k", "token", "used", "v")
+    __slots__ = ("finite", "k", "seen", "token", "used", "v")
 
     def __init__(self, k: Float[Tensor, "b s hkv d"], v: Float[Tensor, "b s hkv v"]) -> None:
-        self.k, self.v = _roomy(k), _roomy(v)
-        self.used, self.finite = k.shape[1], _seen_finite(k, v)
-        self.token = (self.k[:, 0].shape, self.v[:, 0].shape)
+        self.__setstate__((_roomy(k), _roomy(v), k.shape[1], _seen_finite(k, v)))
+
+    def __getstate__(self) -> tuple[Tensor, Tensor, int, bool]:
+        """What a copy is made of: tensors that share memory would come apart in it."""
+        return self.k, self.v, self.used, self.finite
+
+    def __setstate__(self, state: tuple[Tensor, Tensor, int, bool]) -> None:
+        """Restore."""
+        self.k, self.v, self.used, self.finite = state
+        self.seen = self.k.data, self.v.data
+        token = self.k[:, 0].shape, self.v[:, 0].shape
+        self.token = None if 0 in token[0] else token
 
     def fits(self, k: Tensor, v: Tensor) -> bool:
         """Whether there is room for these tokens, without a change of dtype, and writing is allowed here."""
@@ -112,7 +121,8 @@ class Buffer:
 
     def cache(self) -> KVCache:
         """What is written, as a cache."""
-        return KVCache(self.k.data.narrow(1, 0, self.used), self.v.data.narrow(1, 0, self.used), self)
+        k, v = self.seen
+        return KVCache(k.narrow(1, 0, self.used), v.narrow(1, 0, self.used), self)
 
 
 def append(cache: KVCache | None, k: Float[Tensor, "b t hkv d"], v: Float[Tensor, "b t hkv v"]) -> KVCache:

@@ -123,9 +123,9 @@ def step(
     """
     if mask is None and isinstance(cache, KVCache) and cache.buffer is not None and cache.buffer.takes(cache, q, k, v):
         longer = cache.buffer.write_one(k, v)
-        queries = q.view(*k.shape[:2], q.shape[1] // k.shape[1], q.shape[2])
-        o = scaled_dot_product_attention(queries, longer.k.transpose(1, 2), longer.v.transpose(1, 2), scale=scale)
-        return o.reshape(*q.shape[:2], v.shape[2]), longer
+        b, hkv, d = k.shape
+        o = scaled_dot_product_attention(q.view(b, hkv, -1, d), longer.k.transpose(1, 2), longer.v.transpose(1, 2), scale=scale)
+        return o.flatten(1, 2), longer
     where = "attention.step"
     sizes = check(where, {"q": (q, "b h d"), "k": (k, "b hkv d"), "v": (v, "b hkv v")} | _cache_shapes(where, cache))
     check_groups(where, "hkv", "h", sizes)
