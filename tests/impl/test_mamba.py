@@ -1,5 +1,6 @@
 """The selective scan, the convolution and the blocks, bit for bit on integers, and what scans do beside that."""
 
+import math
 from functools import partial
 
 import mpmath
@@ -61,6 +62,15 @@ def test_every_form_is_the_recurrence(form, discretization, kinds, t, whole):
     found, last = form(**given, return_last_state=True, discretization=discretization)
     assert torch.equal(found, y) and torch.equal(last, h)
     assert torch.equal(form(**given, discretization=discretization), y)
+
+
+@every_scan
+def test_a_held_input_is_integrated_and_eulers_is_not(form):
+    """Over Δ = ln 2 with A = -1, ∫ e^{-s} ds = 1/2; the released code writes Δ."""
+    one = torch.ones(1, 1, 1, dtype=torch.float64)
+    given = {"u": one, "delta": one * math.log(2), "A": -one[0], "B": one, "C": one}
+    assert abs(form(**given, discretization="zoh").item() - 0.5) <= 4 * torch.finfo(torch.float64).eps
+    assert form(**given, discretization="euler").item() == math.log(2)
 
 
 @both
