@@ -1,0 +1,6 @@
+"""A layer from one declaration: what kind it is, the theorems about it, and what it costs."""
+
+from .classify import Classification, Read, Update, classify
+from .side import KINDS, Outer, Side
+
+__all__ = ["KINDS", "Classification", "Outer", "Read", "Side", "Update", "classify"]
