@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from .kernel.formulas import Assumption, Declaration, Formula, Statement
 from .kernel.scripts import Direct, Script
+
+Lines: TypeAlias = tuple[tuple[str, str], ...]
+"""Words, and the LaTeX of the formula that follows them; either may be empty."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class NearMissResult:
     """A near miss after a run: rejected only if both engines see it fail at one point.
 
     ``changes`` say how it differs from the statement; ``kind`` is exact where its counterexample was evaluated in
-    exact numbers, enclosed where in balls, and empty without a counterexample.
+    exact numbers, enclosed where in balls, and empty without a counterexample. ``changes_latex`` says the same as ``changes``.
     """
 
     name: str
@@ -108,6 +111,7 @@ class NearMissResult:
     reason: str = ""
     changes: tuple[str, ...] = ()
     kind: str = ""
+    changes_latex: Lines = ()
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,9 @@ class Step:
 class ClaimResult:
     """The verdict of a run on one claim, with all that it rests on.
 
-    ``parts`` are the conjuncts of the statement; ``definitions`` say what its recursions and named terms are, as
-    pairs of text and LaTeX.
+    ``fingerprint`` is that of the claim as it was verified. ``parts`` are the conjuncts of the statement; ``definitions``
+    say what its recursions and named terms are, as pairs of text and LaTeX. What ends in ``_latex`` says the same as its
+    namesake.
     """
 
     id: str
@@ -160,6 +165,10 @@ class ClaimResult:
     reason: str = ""
     parts: tuple[str, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
+    parts_latex: tuple[str, ...] = ()
+    assumptions_latex: Lines = ()
+    as_written_latex: Lines = ()
+    fingerprint: str = ""
 
     @property
     def holds(self) -> bool:

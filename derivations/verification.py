@@ -88,21 +88,25 @@ def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
     return ClaimResult(
         id=c.id,
         version=c.version,
+        fingerprint=c.fingerprint(),
         title=c.title,
         statement=writing.text(c.statement.conclusion),
         statement_latex=writing.latex(c.statement.conclusion),
         parts=writing.parts(),
+        parts_latex=writing.parts_latex(),
         definitions=writing.definitions(),
         verdict=_verdict(c, proof, certificate, written),
         expected=c.expected,
         scope=proof.scope if proof else "",
         assumptions=writing.assumptions(),
+        assumptions_latex=writing.assumptions_latex(),
         unneeded=tuple(a.name for a in c.statement.assumptions if proof and a.name not in proof.used),
         sources=c.sources,
         evidence=_evidence(proof, certificate, written),
-        near_misses=tuple(replace(r, changes=writing.changes(n)) for n, r in zip(c.near_misses, misses, strict=True)),
+        near_misses=tuple(_described(r, n, writing) for n, r in zip(c.near_misses, misses, strict=True)),
         steps=writing.steps(),
         as_written=writing.text(c.as_written) if c.as_written else "",
+        as_written_latex=writing.as_written_latex(),
         counterexample=written.counterexample if written else "",
         lemmas=tuple(sorted(proof.lemmas)) if proof else (),
         assumed=tuple(sorted(proof.assumed)) if proof else (),
@@ -111,6 +115,10 @@ def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
         seconds=perf_counter() - start,
         reason="; ".join(r for r in (*reasons, *unfinished) if r),
     )
+
+
+def _described(r: NearMissResult, n: NearMiss, writing: Writing) -> NearMissResult:
+    return replace(r, changes=writing.changes(n), changes_latex=writing.changes_latex(n))
 
 
 def _attempt(c: Claim, reasons: list[str]) -> Proof | None:

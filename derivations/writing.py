@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from .claim import Claim, NearMiss, Step
+from .claim import Claim, Lines, NearMiss, Step
 from .kernel.formulas import And, Equation, Formula, Statement, plain
 from .kernel.naming import Definition, Names
 from .kernel.printing import defined, latex, text
@@ -35,6 +35,18 @@ class Writing:
         """The conjuncts of the statement."""
         return tuple(self.text(p) for p in _conjuncts(self._claim.statement.conclusion))
 
+    def parts_latex(self) -> tuple[str, ...]:
+        """The conjuncts of the statement as LaTeX."""
+        return tuple(self.latex(p) for p in _conjuncts(self._claim.statement.conclusion))
+
+    def as_written_latex(self) -> Lines:
+        """The source's own form, line by line: conjuncts, conditions, assumptions; empty where it is the statement."""
+        s = self._claim.as_written
+        if s is None:
+            return ()
+        conditions = [("for", c) for c in (*s.cuts, *([s.where] if s.where.args else []))]
+        return self._lines([*[("", p) for p in _conjuncts(s.conclusion)], *conditions, *[(f"{a.name}:", a.formula) for a in s.assumptions]])
+
     @cached_property
     def _defined(self) -> tuple[Definition, ...]:
         return self._names.definitions(self._own)
@@ -45,9 +57,16 @@ class Writing:
 
     def assumptions(self) -> tuple[str, ...]:
         """The cuts and the conditions on the indices, and the named assumptions."""
+        return tuple(self._said(*line) for line in self._assumed())
+
+    def assumptions_latex(self) -> Lines:
+        """The same with LaTeX for the formulas."""
+        return self._lines(self._assumed())
+
+    def _assumed(self) -> list[tuple[str, Any]]:
         s = self._claim.statement
-        where = (*map(self.text, s.cuts), *((self.text(s.where),) if s.where.args else ()))
-        return (*where, *[f"{a.name}: {self.text(a.formula)}" for a in s.assumptions])
+        where = [("", c) for c in (*s.cuts, *([s.where] if s.where.args else []))]
+        return [*where, *[(f"{a.name}:", a.formula) for a in s.assumptions]]
 
     def steps(self) -> tuple[Step, ...]:
         """The derivation, obligation by obligation."""
@@ -68,18 +87,36 @@ class Writing:
 
     def changes(self, miss: NearMiss) -> tuple[str, ...]:
         """How a near miss differs from the statement."""
+        return tuple(self._said(*line) for line in self._changed(miss))
+
+    def changes_latex(self, miss: NearMiss) -> Lines:
+        """The same with LaTeX for the formulas."""
+        return self._lines(self._changed(miss))
+
+    def _changed(self, miss: NearMiss) -> list[tuple[str, Any]]:
         old, new = self._claim.statement, miss.statement
         known = [unnamed(p) for p in _conjuncts(old.conclusion)]
         changed = [p for p in _conjuncts(new.conclusion) if unnamed(p) not in known]
         if not changed and plain(new).conclusion != plain(old).conclusion:
             changed = [new.conclusion]
-        lines = [f"instead: {self.text(p)}" for p in changed]
+        lines: list[tuple[str, Any]] = [("instead:", p) for p in changed]
         if new.where != old.where:
-            lines.append(f"for {self.text(new.where)}")
-        lines += [f"without the assumption: {a.name}" for a in old.assumptions if not _assumes(new, a.formula)]
-        lines += [f"assuming {a.name}: {self.text(a.formula)}" for a in new.assumptions if not _assumes(old, a.formula)]
+            lines.append(("for", new.where))
+        lines += [(f"without the assumption: {a.name}", None) for a in old.assumptions if not _assumes(new, a.formula)]
+        lines += [(f"assuming {a.name}:", a.formula) for a in new.assumptions if not _assumes(old, a.formula)]
         own = [d for d in self._names.definitions((new,)) if d not in self._defined]
-        return (*lines, *[f"where {defined(d, self._names)[0]}" for d in own])
+        return [*lines, *[("where", d) for d in own]]
+
+    def _said(self, words: str, x: Any) -> str:
+        return " ".join(part for part in (words, self._spelt(x)[0]) if part)
+
+    def _lines(self, lines: list[tuple[str, Any]]) -> Lines:
+        return tuple((words, self._spelt(x)[1]) for words, x in lines)
+
+    def _spelt(self, x: Any) -> tuple[str, str]:
+        if x is None:
+            return "", ""
+        return defined(x, self._names) if isinstance(x, Definition) else (self.text(x), self.latex(x))
 
 
 def _conjuncts(f: Formula) -> tuple[Any, ...]:

@@ -80,6 +80,20 @@ def test_changes(writing: Writing, n: int, lines: tuple[str, ...]) -> None:
     assert writing.changes(CLAIM.near_misses[n]) == lines
 
 
+def test_latex_says_what_text_says(writing: Writing) -> None:
+    assert writing.parts_latex() == (r"H_{t} = {H_{0}} + S_{t}", r"H_{t} \cdot 2 = H_{t} + H_{t}")
+    assert writing.assumptions_latex() == (("", r"0 \le t"), ("H_0 = 0:", "{H_{0}} = 0"))
+    assert writing.changes_latex(CLAIM.near_misses[1]) == (("without the assumption: H_0 = 0", ""),)
+    assert writing.changes_latex(CLAIM.near_misses[2]) == (("for", r"1 \le t"), ("assuming d = I:", "{H_{0}} = I"))
+
+
+def test_the_source_s_own_form_is_written_line_by_line() -> None:
+    own = replace(CLAIM, as_written=replace(said, conclusion=And(same, unrolled), assumptions=()))
+    lines = (("", r"H_{t} \cdot 2 = H_{t} + H_{t}"), ("", r"H_{t} = {H_{0}} + S_{t}"), ("for", r"0 \le t"))
+    assert Writing(own, None).as_written_latex() == lines
+    assert Writing(CLAIM, None).as_written_latex() == ()
+
+
 def test_a_changed_statement_is_printed_anew() -> None:
     wrong = replace(CLAIM, statement=replace(said, conclusion=And(Equation(H[t], H0 * 1 + written), same)))
     assert Writing(wrong, None).parts()[0] == "H_t = H₀ · 1 + S_t"

@@ -104,12 +104,12 @@ SPELLINGS: dict[str, tuple[Any, str, str]] = {
     "increasing": (
         Prod(Eye(d) - beta[s] * k[s] * k[s].T, s, j + 1, t),
         "Π→_{s=j+1..t} (I − β_s k_s k_sᵀ)",
-        r"\mathop{\overrightarrow{\prod}}_{s=j+1}^{t} \left(I - \beta_{s} k_{s} k_{s}^{\top}\right)",
+        r"\mathop{\underset{s=j+1}{\overset{t}{\overrightarrow{\prod}}}} \left(I - \beta_{s} k_{s} k_{s}^{\top}\right)",
     ),
     "decreasing": (
         Prod(A, s, j + 1, t, True) * v[j],
         "(Π←_{s=j+1..t} A) v_j",
-        r"\left(\mathop{\overleftarrow{\prod}}_{s=j+1}^{t} A\right) v_{j}",
+        r"\left(\mathop{\underset{s=j+1}{\overset{t}{\overleftarrow{\prod}}}} A\right) v_{j}",
     ),
     "scalar product": (Prod(beta[s], s, 1, t), "Π_{s=1..t} β_s", r"\prod_{s=1}^{t} \beta_{s}"),
     "power": (gamma ** (t - j), "γ^{t−j}", r"\gamma^{t-j}"),
