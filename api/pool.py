@@ -52,13 +52,14 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of a task: its value, or the reason why there is none."""
+    """What came of a task: its value, or the reason why there is none; ``signal`` ended the process of one that died, if not 0."""
 
     key: str
     kind: Kind
     value: Any
     reason: str
     seconds: float
+    signal: int = 0
 
 
 Event = Started | Ended
@@ -74,22 +75,32 @@ def threads_each(jobs: int) -> int:
     return max(1, default_jobs() // max(1, jobs))
 
 
-def run(tasks: Sequence[Task], *, jobs: int, warm_up: Callable[[], object] = nothing) -> Generator[Event, None, None]:
-    """Run the tasks on `jobs` workers and yield events as they come; closing the iterator kills what still runs."""
-    crew = _Crew(tasks, min(jobs, len(tasks)), warm_up)
+def run(
+    tasks: Sequence[Task], *, jobs: int, warm_up: Callable[[], object] = nothing, follow: Callable[[Ended], Sequence[Task]] | None = None
+) -> Generator[Event, None, None]:
+    """Run the tasks on `jobs` workers and yield events as they come; closing the iterator kills what still runs.
+
+    ``follow`` makes of a task that has ended those that follow from it.
+    """
+    crew = _Crew(jobs if follow else min(jobs, len(tasks)), warm_up)
+    crew.add(tasks)
+    left = len(tasks)
     try:
-        for _ in range(2 * len(tasks)):
-            yield crew.events.get()
+        while left:
+            event = crew.events.get()
+            if isinstance(event, Ended):
+                more = follow(event) if follow else ()
+                crew.add(more)
+                left += len(more) - 1
+            yield event
     finally:
         crew.stop()
 
 
 class _Crew:
-    def __init__(self, tasks: Sequence[Task], jobs: int, warm_up: Callable[[], object]) -> None:
+    def __init__(self, jobs: int, warm_up: Callable[[], object]) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._todo: queue.SimpleQueue[Task] = queue.SimpleQueue()
-        for task in tasks:
-            self._todo.put(task)
+        self._todo: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._warm_up = warm_up
         self._threads_each = threads_each(jobs)
         self._stopped = threading.Event()
@@ -98,8 +109,14 @@ class _Crew:
         for slot in self._slots:
             slot.start()
 
+    def add(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            self._todo.put(task)
+
     def stop(self) -> None:
         self._stopped.set()
+        for _ in self._slots:
+            self._todo.put(None)
         for worker in list(self._workers):
             worker.kill()
         for slot in self._slots:
@@ -109,11 +126,9 @@ class _Crew:
 
     def _slot(self) -> None:
         worker: _Worker | None = None
-        while not self._stopped.is_set():
-            try:
-                task = self._todo.get_nowait()
-            except queue.Empty:
-                break
+        with contextlib.suppress(Exception):  # the first task says so
+            worker = self._hire()
+        while (task := self._todo.get()) and not self._stopped.is_set():
             self.events.put(Started(task.key))
             begin = time.perf_counter()
             try:
@@ -172,7 +187,8 @@ class _Worker:
         kind, value, reason = self._exchange((message, task.limit), late)
         alarm.cancel()
         alarm.join()
-        return Ended(task.key, kind, value, reason, time.perf_counter() - begin)
+        status = self._process.returncode or 0
+        return Ended(task.key, kind, value, reason, time.perf_counter() - begin, max(0, -status))
 
     def _exchange(self, request: tuple[bytes, float], late: threading.Event) -> tuple[Kind, Any, str]:
         _, limit = request

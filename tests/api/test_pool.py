@@ -113,3 +113,17 @@ def test_a_module_of_the_working_folder_is_not_taken_for_pickle(calls, tmp_path,
     (tmp_path / "pickle.py").write_text("raise SystemExit('not the real one')")
     monkeypatch.chdir(tmp_path)
     assert ended([pool.Task("x", calls.double, (2,), 30)])["x"].value == 4
+
+
+def test_a_task_may_be_followed_by_others(calls):
+    def follow(ended):
+        return [pool.Task(str(x), calls.double, (x,), 30) for x in range(ended.value)] if ended.key == "first" else []
+
+    events = [e for e in pool.run([pool.Task("first", calls.double, (2,), 30)], jobs=2, follow=follow) if isinstance(e, pool.Ended)]
+    assert {e.key: e.value for e in events} == {"first": 4, "0": 0, "1": 2, "2": 4, "3": 6}
+    assert events[0].key == "first"
+
+
+def test_the_signal_that_ended_a_process_is_told(calls):
+    events = ended([pool.Task("dead", calls.segfault, (), 30), pool.Task("x", calls.double, (1,), 30)], jobs=1)
+    assert (events["dead"].signal, events["x"].signal) == (11, 0)
