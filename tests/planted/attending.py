@@ -1,30 +1,11 @@
-"""Plain attention without any care, of which tests make wrong forms by changing one part; and how they are checked."""
+"""Plain attention without any care, of which tests make wrong forms by changing one part."""
 
-from functools import wraps
 
 import torch
 
 from isoform.impl import attention
-from isoform.properties.columns import operator
-from isoform.properties.laws import laws
-from isoform.properties.running import run_law
 
-LAWS = {law.name: law for law in laws()}
 BASES = {"attention": attention.masked, "full-attention": attention.full}
-
-
-def faulty(change):
-    """Make of change(base, call) a form with the base's own arguments."""
-
-    def plant(base):
-        @wraps(base)
-        def form(q, k, v, **call):
-            return change(base, {"q": q, "k": k, "v": v, **call})
-
-        return form
-
-    plant.__name__ = change.__name__
-    return plant
 
 
 def scores(call, shift=None):
@@ -50,7 +31,3 @@ def frontier(base, call):
 
 def weighed(p, v, dtype):
     return torch.einsum("bhts,bshv->bthv", p, v).to(dtype)
-
-
-def checked(law, name, form, scale, examples=12):
-    return run_law(LAWS[law], operator(name), form, examples=examples, seed=0, scales=(scale,), minimise=False)

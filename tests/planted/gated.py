@@ -1,4 +1,4 @@
-"""Memories with decays, small and slow: right ones, of which test_gated.py makes wrong ones by changing one part.
+"""Memories with decays, small and slow: right ones, of which faults/gates.py makes wrong ones by changing one part.
 
 Inside, tensors have time first: q, k (T, B, HV, K), v (T, B, HV, V), logs of decays gk like k and gv like v, beta
 (T, B, HV, 1) or None; a state is (B, HV, K, V).

@@ -1,4 +1,4 @@
-"""RWKV, small and slow: right loops, of which test_rwkv.py makes wrong ones by changing one part.
+"""RWKV, small and slow: right loops, of which faults/rwkv.py makes wrong ones by changing one part.
 
 Inside, a token of the mean is k, v (B, C), its state a, b and p; one of a memory has (B, HV, …), its state is (B, HV, K, V).
 """

@@ -9,7 +9,7 @@ from isoform.impl import attention
 from isoform.impl.attention import KVCache, RingCache
 from isoform.properties.operator import Form
 
-from .attending import checked
+from .planting import checked
 
 RIGHT = attention.CACHED["attention"]
 

@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from isoform.impl import discretization
-from isoform.properties.columns import operator
-from isoform.properties.laws import laws
 from isoform.properties.operator import Form
-from isoform.properties.running import run_law
 
-LAWS = {law.name: law for law in laws()}
+from .planting import checked
+
 BASES = {name: forms[0] for name, forms in discretization.FORMS.items()}
 
 
@@ -227,7 +225,7 @@ def step_detached(base, A, B, delta, diagonal):
 
 @faulty
 def gradient_a_little_large(base, A, B, delta, diagonal):
-    return base(Louder.apply(A), Louder.apply(B), delta, diagonal)
+    return base(louder(A), louder(B), delta, diagonal)
 
 
 @faulty
@@ -279,10 +277,6 @@ RESTING = ("equilibrium-stays",)
 PAIRS = [(name, law, f) for name in BASES for law, fs in PLANTED.items() for f in fs if not (name == "impulse" and law in RESTING)]
 PAIRS.remove(("foh", "results-own-memory", drive_overwritten))  # B has no room for two columns
 PAIRS += [(name, law, f) for name, own in (("zoh", HOLD), ("foh", RAMP), ("impulse", IMPULSE)) for law, fs in own.items() for f in fs]
-
-
-def checked(law, name, form, scale, examples=12):
-    return run_law(LAWS[law], operator(name), form, examples=examples, seed=0, scales=(scale,), minimise=False)
 
 
 @pytest.mark.parametrize("scale", ["small", "large"])

@@ -7,44 +7,16 @@ import torch
 
 from isoform.impl import discretization, s4
 from isoform.impl.s4 import diagonal, low_rank
-from isoform.properties.columns import operator
-from isoform.properties.laws import laws
 from isoform.properties.operator import Form
-from isoform.properties.running import run_law
 
-LAWS = {law.name: law for law in laws()}
+from .planting import checked, faulty, louder, misread
+
 BASES = {"s4": low_rank.convolution, "s4d": diagonal.convolution}
 SIBLINGS = {"s4": low_rank.recurrent, "s4d": diagonal.recurrent}
 
 
-def faulty(change):
-    """Make of change(base, call) a form with the base's own arguments; it returns (y, state)."""
-
-    def plant(base):
-        @wraps(base)
-        def form(**call):
-            return change(base, call)
-
-        return form
-
-    plant.__name__ = change.__name__
-    return plant
-
-
 def part(call, start, stop, state):
     return call | {"u": call["u"][..., start:stop], "initial_state": state}
-
-
-class Louder(torch.autograd.Function):
-    """The identity, with a gradient that is 0.4 % too large."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 1.004
 
 
 class Conjugated(torch.autograd.Function):
@@ -199,7 +171,7 @@ def step_detached(base, call):
 
 @faulty
 def gradient_of_the_step_a_little_large(base, call):
-    return base(**call | {"delta": Louder.apply(call["delta"])})
+    return base(**call | {"delta": louder(call["delta"])})
 
 
 @faulty
@@ -214,7 +186,7 @@ def drive_detached(base, call):
 
 @faulty
 def gradient_of_inputs_a_little_large(base, call):
-    return base(**call | {"u": Louder.apply(call["u"])})
+    return base(**call | {"u": louder(call["u"])})
 
 
 @faulty
@@ -253,7 +225,7 @@ def gradient_of_state_conjugated(base, call):
 @faulty
 def gradient_of_state_a_little_large(base, call):
     y, x = base(**call)
-    return y, Louder.apply(x)
+    return y, louder(x)
 
 
 @faulty
@@ -296,11 +268,7 @@ def start_updated_in_place(base, call):
 
 @faulty
 def strides_misread(base, call):
-    u = call["u"]
-    stored = u.untyped_storage().nbytes() // u.element_size() - u.storage_offset()
-    return base(
-        **call | {"u": u.as_strided(u.shape, (u.shape[1] * u.shape[2], u.shape[2], 1), u.storage_offset()) if u.numel() <= stored else u}
-    )
+    return base(**call | {"u": misread(call["u"])})
 
 
 @faulty
@@ -396,10 +364,6 @@ OWN = {
     "s4d": {"form-equals-oracle": (another_rule,), "scipy-agrees": (another_rule,), **GRADIENTS},
 }
 PAIRS = [(name, law, f) for name in BASES for table in (PLANTED, OWN[name]) for law, fs in table.items() for f in fs]
-
-
-def checked(law, name, form, scale, examples=12):
-    return run_law(LAWS[law], operator(name), form, examples=examples, seed=0, scales=(scale,), minimise=False)
 
 
 @pytest.mark.parametrize("scale", ["small", "large"])

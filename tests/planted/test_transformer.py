@@ -7,13 +7,11 @@ import torch
 
 from isoform.impl import transformer
 from isoform.properties.columns import operator
-from isoform.properties.laws import laws
 from isoform.properties.operator import Form
 from isoform.properties.running import run_law
 
 from .layers import Causal, Plain
-
-LAWS = {law.name: law for law in laws()}
+from .planting import checked
 
 
 def looks_ahead(base):
@@ -232,10 +230,6 @@ CAUSAL = {
 BASES = {"encoder": Plain, "decoder": Causal}
 PAIRS = [(name, law, f) for name in BASES for law, fs in PLANTED.items() for f in fs]
 PAIRS += [("decoder", law, f) for law, fs in CAUSAL.items() for f in fs]
-
-
-def checked(law, name, form, scale, examples=12):
-    return run_law(LAWS[law], operator(name), form, examples=examples, seed=0, scales=(scale,), minimise=False)
 
 
 @pytest.mark.parametrize("name", BASES)
