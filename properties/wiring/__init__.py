@@ -1,0 +1,15 @@
+"""Wiring: how a kernel is called whose arguments have other names, axes and codes than the plain call's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..operator import Operator
+from .adapting import adapt
+from .convention import Argument, Bridge, Result, Wiring, WiringError
+from .plain import plain
+from .settling import settle
+
+__all__ = ["SIGNATURES", "Argument", "Bridge", "Result", "Wiring", "WiringError", "adapt", "settle"]
+
+SIGNATURES: Mapping[str, Callable[[Operator], Wiring]] = {"plain": plain, "fla": plain, "isoform": plain}
