@@ -52,6 +52,7 @@ class Report:
     laws: tuple[Law, ...]
     failures: tuple[Failure, ...]
     state: Literal["complete", "stopped", "interrupted"] = "complete"
+    notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         raise TypeError("a Report is neither true nor false: read its exit_code, or its failures")
@@ -84,6 +85,7 @@ class Report:
             "claims": [claim_to_dict(claim) for claim in self.claims],
             "laws": [law_to_dict(law) for law in self.laws],
             "failures": [failure_to_dict(failure) for failure in self.failures],
+            "notes": list(self.notes),
             "summary": self.summary,
         }
 
@@ -131,6 +133,7 @@ def claim_to_dict(result: ClaimResult) -> dict[str, Any]:
     return {
         "id": result.id,
         "version": result.version,
+        "fingerprint": result.fingerprint,
         "title": result.title,
         "verdict": result.verdict,
         "expected": result.expected,

@@ -104,6 +104,7 @@ def unknown(claim: Claim, reason: str, seconds: float) -> ClaimResult:
     return ClaimResult(
         id=claim.id,
         version=claim.version,
+        fingerprint=claim.fingerprint(),
         title=claim.title,
         statement="",
         statement_latex="",

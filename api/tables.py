@@ -121,6 +121,8 @@ def _worst(laws: Iterable[Law]) -> str:
 
 
 def _notes(report: Report) -> Iterator[Text]:
+    for note in report.notes:
+        yield Text.assemble(("note  ", "yellow"), note)
     failed = {failure.where for failure in report.failures}
     for claim in report.claims:
         if claim.reason and claim.id not in failed:

@@ -33,23 +33,29 @@ _open: list[str] = []
 
 @cache
 def _proved(id: str) -> Proof:
-    """The proof of a claim's statement, lemmas first. Raises Unproved."""
+    """The proof of a registered claim's statement, lemmas first. Raises Unproved."""
+    return _as_lemma(id, None, ())
+
+
+def _as_lemma(id: str, own: Claim | None, among: tuple[Claim, ...]) -> Proof:
+    """The proof of a claim that another one rests on."""
     if id in _open:
         raise Circular(f"the lemmas go in a circle: {' -> '.join([*_open, id])}")
     _open.append(id)
     try:
-        c = claim(id)
-        return prove(c.statement, c.proof, _lemma)
+        c = own or claim(id)
+        return prove(c.statement, c.proof, lambda id: _lemma(id, among))
     finally:
         _open.pop()
 
 
-def _lemma(id: str) -> Statement:
+def _lemma(id: str, among: tuple[Claim, ...] = ()) -> Statement:
+    own = next((c for c in among if c.id == id), None)
     try:
-        proof = _proved(id)
+        proof = _proved(id) if own is None else _as_lemma(id, own, among)
         if proof.scope != "all sizes":
             raise Unproved(f"it is proved for {proof.scope} only")
-        return claim(id).statement
+        return (own or claim(id)).statement
     except UnknownClaim:
         raise Unproved(f"there is no claim {id} to use as a lemma") from None
     except Circular:
@@ -58,9 +64,12 @@ def _lemma(id: str) -> Statement:
         raise Unproved(f"the lemma {id} is not proved: {e}") from e
 
 
-def prove_claim(c: Claim) -> Proof:
-    """The proof of a claim; one that is registered is proved once, for itself and for what rests on it. Raises Unproved."""
-    return _proved(c.id) if _registered(c) else prove(c.statement, c.proof, _lemma)
+def prove_claim(c: Claim, among: tuple[Claim, ...] = ()) -> Proof:
+    """The proof of a claim; one that is registered is proved once, for itself and for what rests on it. Raises Unproved.
+
+    The lemmas of one that is not registered may be claims ``among`` which it stands.
+    """
+    return _proved(c.id) if _registered(c) else prove(c.statement, c.proof, lambda id: _lemma(id, among))
 
 
 def _registered(c: Claim) -> bool:
@@ -70,11 +79,14 @@ def _registered(c: Claim) -> bool:
         return False
 
 
-def verify_claim(c: Claim, *, seed: int = 0) -> ClaimResult:
-    """Prove, certify, and reject the near misses. A claim that fails gives a result that says why; what raises is a bug."""
+def verify_claim(c: Claim, *, seed: int = 0, among: tuple[Claim, ...] = ()) -> ClaimResult:
+    """Prove, certify, and reject the near misses. A claim that fails gives a result that says why; what raises is a bug.
+
+    ``among`` are the claims beside one that is not registered, which may be lemmas of it.
+    """
     start = perf_counter()
     reasons: list[str] = []
-    proof = _attempt(c, reasons)
+    proof = _attempt(c, among, reasons)
     certificate = certify(c.statement, seed=seed)
     if certificate.holds is not True:
         reasons.append(_disagreement(proof, certificate))
@@ -121,9 +133,9 @@ def _described(r: NearMissResult, n: NearMiss, writing: Writing) -> NearMissResu
     return replace(r, changes=writing.changes(n), changes_latex=writing.changes_latex(n))
 
 
-def _attempt(c: Claim, reasons: list[str]) -> Proof | None:
+def _attempt(c: Claim, among: tuple[Claim, ...], reasons: list[str]) -> Proof | None:
     try:
-        return prove_claim(c)
+        return prove_claim(c, among)
     except Unproved as e:
         reasons.append(f"not proved: {e}")
         return None

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -25,6 +26,19 @@ time_limit = click.option(
     callback=_number,
     help="A claim that needs more processor time is unknown.",
 )
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """Return a certificate's content; one that was altered is a violation, anything else that cannot be read is wrong usage."""
+    from isoform import certificate
+
+    try:
+        return certificate.read(path)
+    except certificate.Malformed as error:
+        raise click.ClickException(str(error)) from None
+    except certificate.Altered as error:
+        click.echo(f"isoform: {error}", err=True)
+        raise click.exceptions.Exit(1) from None
 
 
 def print_json(value: dict[str, Any]) -> None:

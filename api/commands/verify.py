@@ -1,8 +1,19 @@
 """`isoform verify`: prove and cross-check."""
 
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
+from click.core import ParameterSource
 
 from isoform.commands import options
+
+if TYPE_CHECKING:
+    from isoform.outcome import Report
+    from isoform.plan import Plan
 
 
 @click.command()
@@ -14,7 +25,11 @@ from isoform.commands import options
 @click.option("--symbolic-only", is_flag=True, help="Leave out the numeric cross-checks.")
 @click.option("--level", type=click.Choice(["quick", "default", "deep"]), default="quick", show_default=True, help="Of the cross-checks.")
 @options.time_limit
+@click.option("--certificate", "target", type=click.Path(path_type=Path), help="Write what was found to this file, also if interrupted.")
+@click.option("--from", "given", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Check this certificate.")
+@click.pass_context
 def command(
+    ctx: click.Context,
     names: tuple[str, ...],
     as_json: bool,
     jobs: int | None,
@@ -23,15 +38,43 @@ def command(
     symbolic_only: bool,
     level: str,
     time_limit: float,
+    target: Path | None,
+    given: Path | None,
 ) -> int:
-    """Prove the named claims (all, if none is named) and cross-check their implementations."""
-    from isoform import plan, runner, tables
+    """Prove the named claims (all, if none is named) and cross-check their implementations.
 
-    wanted = plan.make(names, seed=seed, level=level, jobs=jobs, time_limit=time_limit, symbolic_only=symbolic_only, fail_fast=fail_fast)
-    with tables.progress(wanted) as watch:
-        report = runner.run(wanted, watch)
+    With --from, the claims are those of a certificate, and what it says of them is compared with what is found here.
+    """
+    from isoform import certificate, plan, recheck, tables
+
+    if target:
+        _check_target(target)
+    effort = {"jobs": jobs, "time_limit": time_limit, "symbolic_only": symbolic_only, "fail_fast": fail_fast}
+    if given:
+        for name in ("seed", "level"):
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--{name} and --from exclude each other: the certificate gives the {name}")
+        report = recheck.recheck(options.read_certificate(given), *names, begin=_watched, **effort)
+    else:
+        report = _watched(plan.make(names, seed=seed, level=level, **effort))
+    if target:
+        certificate.write(report, target)
     if as_json:
         options.print_json(report.to_dict())
     else:
         tables.print_report(report)
     return report.exit_code
+
+
+def _watched(wanted: Plan) -> Report:
+    from isoform import runner, tables
+
+    with tables.progress(wanted) as watch:
+        return runner.run(wanted, watch)
+
+
+def _check_target(path: Path) -> None:
+    """Refuse, before a long run, a file that could not be written after it."""
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise click.UsageError(f"--certificate {path}: a file in a folder that can be written to is needed")

@@ -25,26 +25,6 @@ def run(house, capsys):
     return run
 
 
-@pytest.fixture
-def faked(house, tmp_path):
-    """A script that is the command over the fake claims, says on stderr what begins and ends, and takes an interrupt."""
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background of a shell ignores it\n"
-        f"sys.path[:] = {sys.path!r}\n"
-        "import isoform_fakes as fakes\n"
-        "from isoform import cli, plan\n"
-        "import isoform.derivations.registry as registry\n"
-        "registry.claims = lambda selection=(): fakes.CLAIMS\n"
-        "plan.warm_up, plan.prove, plan.cross_check, plan.implemented = fakes.warm_up, fakes.prove, fakes.cross_check, frozenset\n"
-        "import isoform.tables as tables, contextlib\n"
-        "tables.progress = lambda plan: contextlib.nullcontext(lambda event: print(event.key, file=sys.stderr, flush=True))\n"
-        "sys.exit(cli.main(sys.argv[1:]))\n"
-    )
-    return str(script)
-
-
 def shell(*arguments, **options):
     return subprocess.run([sys.executable, "-m", "isoform", *arguments], capture_output=True, text=True, check=False, **options)
 
