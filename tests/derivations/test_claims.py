@@ -131,7 +131,7 @@ def test_what_is_false_is_not_proved_by_the_claims_own_script(claim: Claim) -> N
 
 @every_claim
 def test_a_near_miss_in_the_place_of_the_claim_is_unknown(claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "prove_claim", attempt)
+    monkeypatch.setattr(verification, "prove_claim", lambda c, among: attempt(c))
     found = verify_claim(replace(claim, statement=claim.near_misses[0].statement, near_misses=()))
     assert found.verdict == "unknown"
     assert not found.holds

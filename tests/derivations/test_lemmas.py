@@ -78,3 +78,22 @@ def test_claims_that_rest_on_each_other_are_none(house: Callable[..., None], len
 def test_a_claim_that_is_not_there_is_none(house: Callable[..., None]) -> None:
     with pytest.raises(Unproved, match="there is no claim test/commute"):
         prove_claim(USE)
+
+
+def test_claims_that_are_not_registered_are_lemmas_of_each_other(house: Callable[..., None]) -> None:
+    powers = recurrence("P", A, lambda t, P: P * B)
+    lemma = claimed("test/powers", powers[t], A * B**t, Induction(t))
+    use = claimed("test/other", powers[t] * C, A * B**t * C, Direct((Lemma("test/powers"),)))
+    assert prove_claim(use, (use, lemma)).lemmas == {"test/powers"}
+    with pytest.raises(Unproved, match="there is no claim test/powers"):
+        prove_claim(use)
+    false = replace(lemma, statement=Statement(Equation(powers[t], B * A**t), le(0, t)))
+    with pytest.raises(Unproved, match="the lemma test/powers is not proved: "):
+        prove_claim(use, (use, false))
+
+
+def test_no_circle_among_claims_that_are_not_registered(house: Callable[..., None]) -> None:
+    one = claimed("test/one", A * B, B * A, Direct((Lemma("test/two"),)))
+    two = claimed("test/two", A * B, B * A, Direct((Lemma("test/one"),)))
+    with pytest.raises(Unproved, match="in a circle: test/two -> test/one -> test/two"):
+        prove_claim(one, (one, two))
