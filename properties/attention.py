@@ -127,7 +127,7 @@ def refer(x: Instance, declaration: Any, causal: bool) -> Reference:
     b, t, h, _ = x.inputs["q"].shape
     shape = (b, t, h, x.inputs["v"].shape[3])
     out, sharp, terms = np.zeros((3, *shape))
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     plain = whole(x, declaration, causal)
     for r in rows(x, causal):
         out[r.place] = oracle.last_row(declaration, r.query, r.keys, r.values) if plain is None else plain[r.place]
@@ -182,7 +182,7 @@ def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Arr
     With errors e in the weights p, relative, each of the terms p dv and p (dq k + q dk) (v - o) is off by at most
     2 e + γ; a backward pass has at most three times the roundings of the forward one.
     """
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     moves = replace(x, inputs={**x.inputs, **{n: toward[n] for n in "qkv"}})
     value = size = 0.0
     stepped = {n: x.inputs[n] + 1j * oracle.STEP * toward[n] for n in "qkv"}

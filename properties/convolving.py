@@ -70,7 +70,7 @@ def refer(declaration: Declaration, x: Instance) -> Reference:
     """The truth of every channel and its bound; a state is made of inputs, so it is exact."""
     b, d, t = x.inputs["x"].shape
     w = x.inputs["weight"].shape[1]
-    p, bent = precision(x.dtype), "activation" in x.options
+    p, bent = precision(x.dtype, x.precision), "activation" in x.options
     out, sharp, terms = np.zeros((3, b, t, d))
     states = np.zeros((b, t + 1, d, w - 1))
     for (row, i), c in channels(x):
@@ -114,7 +114,7 @@ def derive(
     direction of the other. The slope of the activation is off where the row is.
     """
     moves = replace(x, inputs={n: toward.get(n, np.zeros_like(a)) for n, a in x.inputs.items()}, state=push)
-    p, bent, value, total = precision(x.dtype), "activation" in x.options, 0.0, 0.0
+    p, bent, value, total = precision(x.dtype, x.precision), "activation" in x.options, 0.0, 0.0
     for ((row, i), c), (_, move) in zip(channels(x), channels(moves), strict=True):
         w, f, y = weights[row, :, i], final[row, i], taps(c.inputs, c.weight) + c.bias
         change = taps(move.inputs, c.weight) + taps(c.inputs, move.weight) + move.bias

@@ -85,7 +85,7 @@ def refer(x: Instance, declaration: Any, numerics: Numerics) -> Reference:
     for row in range(b):
         a, drive, delta = parts(x, row)
         out[row] = oracle.pair(declaration, a, drive, delta)
-        for p in (precision(x.dtype), EXACT):
+        for p in (precision(x.dtype, x.precision), EXACT):
             if "diagonal" in x.options:
                 for i in range(n):
                     own = [i, *drives]
@@ -101,7 +101,7 @@ def refer(x: Instance, declaration: Any, numerics: Numerics) -> Reference:
 def derive(x: Instance, declaration: Any, numerics: Numerics, toward: Mapping[str, Array], weights: Array) -> tuple[float, float]:
     """The derivative of Σ weights · [Ā, B̄] in a direction, and its bound; a diagonal rule pole by pole."""
     moves = replace(x, inputs={**x.inputs, **toward})
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     value = size = 0.0
     for row in range(len(x.inputs["B"])):
         (a, b, delta), (da, db, dd) = parts(x, row), parts(moves, row)

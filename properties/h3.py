@@ -129,7 +129,7 @@ def refer(x: Instance) -> Reference:
     """The truth of every head and its bound; the last keys are handed out as they came in."""
     b, t, h, width = x.inputs["q"].shape
     columns, n, taps = x.inputs["v"].shape[3], x.inputs["Abar"].shape[1], x.inputs["shift"].shape[2]
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     kind = complex if any(np.iscomplexobj(x.inputs[m]) for m in ("Abar", "Bbar", "C")) or np.iscomplexobj(x.state) else float
     out, sharp, terms = np.zeros((3, b, t, h, columns))
     states, wide = np.zeros((b, t + 1, h, width, taps - 1 + n * columns), kind), np.zeros((b, t + 1, h, width, taps - 1 + n * columns))
@@ -187,7 +187,7 @@ def derive(x: Instance, toward: Mapping[str, Array], push: Array | None, weights
         value += _weighed(own, at, along, j)
         largest = np.full(t, np.abs(own[0]).max(initial=0.0)), np.abs(own[1]), np.abs(own[2])
         size += _weighed(largest, _flat(at), _flat(along), j)
-    return value, gamma(3 * (t + 1) * (n + taps + width + 8) * 8, precision(x.dtype).unit) * size
+    return value, gamma(3 * (t + 1) * (n + taps + width + 8) * 8, precision(x.dtype, x.precision).unit) * size
 
 
 def _weighed(weights: tuple[Array, Array, Array], at: Any, along: Any, j: int) -> float:

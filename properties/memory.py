@@ -218,7 +218,7 @@ def _refer(family: Memory, x: Instance) -> Reference:
     b, t = x.inputs["q"].shape[:2]
     hv, v = x.inputs["v"].shape[2:]
     k = x.inputs["q"].shape[3]
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     normed = {"normed": k + 5} if x.options.get(NORM) else {}
     out, states = family.truth(_meaning(x))
     sharp, terms, spread = np.zeros((3, b, t, hv, v))
@@ -237,7 +237,7 @@ def _refer(family: Memory, x: Instance) -> Reference:
 
 def _meaning(x: Instance) -> Instance:
     """What the truth and its derivatives depend on: all but the chunk size and the dtype, whose values the arrays have already."""
-    return replace(x, options={n: v for n, v in x.options.items() if n != "chunk_size"}, dtype="")
+    return replace(x, options={n: v for n, v in x.options.items() if n != "chunk_size"}, dtype="", precision="")
 
 
 def _truth(family: Memory, x: Instance) -> tuple[Array, Array]:
@@ -269,7 +269,7 @@ def _derive(
     value = float((weights * outputs[VALUE]).sum() + (final * states[VALUE]).sum())
     w, f = np.abs(weights), np.abs(final)
     size, turned, lost = (float((w * outputs[row]).sum() + (f * states[row]).sum()) for row in (SIZE, TURNED, LOST))
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     rounding = gamma(3 * (steps + 1) * (width + columns + 6), p.unit) * size + 3 * (steps + 3) * p.unit * turned
     rounding += (p.tiny + LEAST) * (steps + 1) * lost
     return value, rounding + p.out * (1 + OPERANDS + bool(family.decays)) * size

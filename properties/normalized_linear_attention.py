@@ -84,7 +84,7 @@ def refer(x: Instance) -> Reference:
     b, t = x.inputs["q"].shape[:2]
     hv, v = x.inputs["v"].shape[2:]
     k = x.inputs["q"].shape[3]
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     out, sharp, terms = np.zeros((3, b, t, hv, v))
     states, states_bound = np.zeros((2, b, t + 1, hv, k, v + 1))
     for (n, i), head, start in heads(x):
@@ -117,7 +117,7 @@ def derive(x: Instance, toward: Mapping[str, Array], push: Array | None, weights
         size += float((np.abs(w) * terms).sum() + (np.abs(f) * last).sum())
     steps, width = x.inputs["q"].shape[1], x.inputs["q"].shape[3]
     columns = x.inputs["v"].shape[3]
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     return value, (gamma(4 * 3 * (steps + 1 + width + columns + 6), p.unit) + p.out * (1 + 2 * OPERANDS)) * size
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .limits import NO_LIMITS, Limits
 from .remembering import slopes, truths
-from .tensors import tensor, tensors_in, values
+from .tensors import sum_dtype, tensor, tensors_in, values
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -46,12 +47,16 @@ class Input:
 
 @dataclass(frozen=True)
 class Instance:
-    """The arrays of a case: inputs by name, the initial state or None, and the other arguments of the call."""
+    """The arrays of a case: inputs by name, the initial state or None, the other arguments, and what the form computes in.
+
+    ``precision`` is a word of `isoform.properties.tensors.PRECISIONS`.
+    """
 
     inputs: Mapping[str, Array]
     state: Any
     options: Mapping[str, Any]
     dtype: str
+    precision: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,20 @@ class Reference:
                 found.flags.writeable = False
 
 
+def declared(refer: Callable[[Instance], Reference]) -> Callable[[Instance], Reference]:
+    """The truth and its bounds, where a declared precision widens what is compared, but not what decides whether that is blind."""
+
+    def found(x: Instance) -> Reference:
+        wide = refer(x)
+        if not x.precision:
+            return wide
+        own = refer(replace(x, precision=""))
+        states = own.states_bound if own.states_sharp is None else own.states_sharp
+        return replace(wide, sharp=own.sharp, states_sharp=states)
+
+    return found
+
+
 @dataclass(frozen=True)
 class Reduction:
     """A special case in which an operator is another one: of inputs with these structure flags, ``becomes`` makes the other's.
@@ -95,7 +114,8 @@ class Form:
     """A callable under test, with the step form and the sibling forms of its operator, where there are any.
 
     ``chunk`` is the chunk size of a kernel that has no argument for it; bounds depend on it. ``cached`` are the functions
-    that decode with a cache, by the names that `Operator.decode` knows.
+    that decode with a cache, by the names that `Operator.decode` knows. ``limits`` is what it cannot take, ``precision`` what it
+    is declared to compute in, where that is not what the dtype of its inputs says (`isoform.properties.tensors.precision`).
     """
 
     name: str
@@ -104,6 +124,8 @@ class Form:
     siblings: tuple[Callable[..., Any], ...] = ()
     chunk: int = 0
     cached: Mapping[str, Callable[..., Any]] = field(default_factory=dict, hash=False)
+    limits: Limits = NO_LIMITS
+    precision: str = ""
 
     def takes(self, argument: str) -> bool:
         """Whether the callable has an argument of this name."""
@@ -163,7 +185,7 @@ class Operator:
     step_argument: str = "state"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "refer", truths(self.refer))
+        object.__setattr__(self, "refer", truths(declared(self.refer)))
         if self.derive is not None:
             object.__setattr__(self, "derive", slopes(self.derive))
 
@@ -208,11 +230,11 @@ class Operator:
     def tensors(self, x: Instance, layout: str = "contiguous") -> dict[str, Any]:
         """The tensor arguments of the plain call."""
         found = {n: tensor(a, x.dtype, layout) for n, a in x.inputs.items()}
-        return found | ({self.state_argument: self.state_tensor(x.state, x.dtype, layout)} if x.state is not None else {})
+        return found | ({self.state_argument: self.state_tensor(x, x.state, layout)} if x.state is not None else {})
 
-    def state_tensor(self, state: Any, dtype: str, layout: str = "contiguous") -> Any:
-        """A state as a tensor of the accumulation dtype."""
-        return tensor(state, "float64" if dtype == "float64" else "float32", layout)
+    def state_tensor(self, x: Instance, state: Any, layout: str = "contiguous") -> Any:
+        """A state beside an instance, as a tensor of the dtype of sums."""
+        return tensor(state, sum_dtype(x.dtype, x.precision), layout)
 
     def arguments(self, function: Callable[..., Any], x: Instance) -> dict[str, Any]:
         """The arguments that are no tensors of the instance: those options that the callable has, and the state if it can return one."""
@@ -256,7 +278,7 @@ class Operator:
         """The arguments of a step form for token t, with the initial state."""
         found = {n: v for n, v in x.options.items() if n not in self.optional or _takes(step, n)}
         found |= {n: tensor(a, x.dtype) for n, a in self.at(x, t).items()}
-        return found | {self.step_argument: None if x.state is None else self.state_tensor(x.state, x.dtype)}
+        return found | {self.step_argument: None if x.state is None else self.state_tensor(x, x.state)}
 
     def walk(self, step: Callable[..., Any], x: Instance) -> tuple[list[Array], list[Any]]:
         """Run a step form over all tokens: every output and every state, as arrays."""

@@ -78,9 +78,12 @@ def run_law(
     if reason:
         return LawResult(law.name, operator.name, form.name, "not-applicable", detail=reason)
     tally = _Tally()
+    wanted, dtypes = dtypes, [d for d in dtypes if d in form.limits.dtypes] or form.limits.dtypes
 
-    def once(case: Case) -> None:
-        case = _chunked(law.prepare(_fitted(case, operator, form)), form)
+    def once(drawn: Case) -> None:
+        case = prepared(law, operator, form, drawn)
+        if case is None:
+            return
         lacking = next((a for f in case.flags if (a := operator.lacking(form, f))), "")
         if lacking or case in tally.passed:
             tally.lacking = lacking or tally.lacking
@@ -95,7 +98,7 @@ def run_law(
 
     drawn = math.ceil(examples * law.weight)
     try:
-        for case in [c for c in operator.corners() if c.scale in scales and c.dtype in dtypes][:corners]:
+        for case in [c for c in operator.corners() if c.scale in scales and c.dtype in wanted][:corners]:
             once(case)
         if drawn:
             _search(once, operator, drawn, seed, scales, dtypes)
@@ -106,6 +109,9 @@ def run_law(
         return _violated(law, operator, form, tally)
     if not tally.examples and tally.lacking:
         return LawResult(law.name, operator.name, form.name, "not-applicable", detail=f"the form has no argument {tally.lacking}")
+    if not tally.examples and form.limits:
+        detail = f"nothing is left of it: {'; '.join(form.limits.reasons)}"
+        return LawResult(law.name, operator.name, form.name, "not-applicable", detail=detail)
     if not tally.sharp:
         detail = f"all {tally.blind} comparisons are blind" if tally.blind else "there was nothing to compare"
         return LawResult(law.name, operator.name, form.name, "unverified", tally.examples, None, None, detail)
@@ -113,13 +119,15 @@ def run_law(
     return LawResult(law.name, operator.name, form.name, "holds", tally.examples, tally.worst, None, detail)
 
 
-def _fitted(case: Case, operator: Operator, form: Form) -> Case:
-    """The case without structure that needs an argument which the form does not have."""
-    return replace(case, flags=tuple(f for f in case.flags if not operator.lacking(form, f)))
+def prepared(law: Law, operator: Operator, form: Form, case: Case) -> Case | None:
+    """A drawn case as the law uses it and the form takes it, or None where these are not one.
 
-
-def _chunked(case: Case, form: Form) -> Case:
-    return case.resized(chunk=form.chunk) if form.chunk else case
+    Structure that needs an argument which the form does not have is left out before.
+    """
+    kept = tuple(f for f in case.flags if not operator.lacking(form, f))
+    drawn = form.limits.fit(form.limits.spread(replace(case, flags=kept, precision=form.precision)))
+    fitted = None if drawn is None else form.limits.fit(law.prepare(drawn))
+    return fitted.resized(chunk=form.chunk) if fitted is not None and form.chunk else fitted
 
 
 def crash(what: str) -> Comparison:

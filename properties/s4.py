@@ -114,7 +114,7 @@ def refer(x: Instance) -> Reference:
     """The truth, outputs (b, t, d) and states (b, t + 1, d, n), and its bound."""
     b, d, t = x.inputs["u"].shape
     n = x.inputs["C"].shape[1]
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     kind = complex if any(np.iscomplexobj(a) for a in (*x.inputs.values(), x.state)) else float
     out, sharp, terms = np.zeros((3, b, t, d))
     states, wide = np.zeros((b, t + 1, d, n), kind), np.zeros((b, t + 1, d, n))
@@ -164,7 +164,7 @@ def derive(x: Instance, toward: Mapping[str, Array], push: Array | None, weights
     """
     moves = replace(x, inputs={**x.inputs, **toward}, state=push)
     rows, d, steps = x.inputs["u"].shape
-    p, rule = precision(x.dtype), x.options.get("rule", "zoh")
+    p, rule = precision(x.dtype, x.precision), x.options.get("rule", "zoh")
     value = size = 0.0
     for i in range(d):
         of = channel(x, i)
@@ -246,7 +246,7 @@ def independent(x: Instance) -> Array:
 
 def without_low_rank(x: Instance) -> Instance:
     """The diagonal system of a case with P = 0."""
-    return Instance({n: a for n, a in x.inputs.items() if n != "P"}, x.state, {"rule": "bilinear"}, x.dtype)
+    return Instance({n: a for n, a in x.inputs.items() if n != "P"}, x.state, {"rule": "bilinear"}, x.dtype, x.precision)
 
 
 SHAPE = strategies.sizes(b=st.integers(1, 2), d=st.integers(1, 2), t=strategies.lengths, n=st.integers(1, 4))

@@ -200,8 +200,8 @@ def refer(declaration: Declaration, hold: bool, truth: Callable[[Instance], tupl
     """The truth of every channel and its bound."""
     b, d, t = x.inputs["u"].shape
     n = x.inputs["A"].shape[1]
-    p = precision(x.dtype)
-    out, states = truth(replace(x, options={"delta_softplus": bool(x.options.get("delta_softplus"))}, dtype=""))
+    p = precision(x.dtype, x.precision)
+    out, states = truth(replace(x, options={"delta_softplus": bool(x.options.get("delta_softplus"))}, dtype="", precision=""))
     sharp, terms, states_bound = np.zeros((b, t, d)), np.zeros((b, t, d)), np.zeros((b, t + 1, d, n))
     for (row, i), c in channels(x):
         found = beside_truth(partial(bound, c, hold, states[row, :, i]), p)
@@ -271,7 +271,7 @@ def derive(
     by tokens, channels or members of the batch has its gradient summed over them.
     """
     moves = replace(x, inputs={**x.inputs, **toward}, state=push)
-    p, value, size, turned, lost = precision(x.dtype), 0.0, 0.0, 0.0, 0.0
+    p, value, size, turned, lost = precision(x.dtype, x.precision), 0.0, 0.0, 0.0, 0.0
     for ((row, i), c), (_, move) in zip(channels(x), channels(moves), strict=True):
         w, f = weights[row, :, i], final[row, i]
         value += slope(declaration, c, move, w, f)

@@ -99,7 +99,7 @@ def refer(x: Instance) -> Reference:
     """The truth of every row of the batch and its bound."""
     b, t = x.inputs["u"].shape
     n = len(x.inputs["C"])
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     kind = complex if any(np.iscomplexobj(a) for a in (*x.inputs.values(), start_of(x, 0) if b else 0.0)) else float
     out, states = np.zeros((b, t), kind), np.zeros((b, t + 1, n), kind)
     sharp, terms, states_bound = np.zeros((b, t)), np.zeros((b, t)), np.zeros((b, t + 1, n))
@@ -207,7 +207,7 @@ def derive(
         d, e = oracle.system_slope(DECLARATION, above, np.abs(start_of(x, row)), beside, np.abs(start_of(moves, row)))
         size += float(np.abs(weights[row]).max(initial=0.0) * d.sum() + np.abs(final[row]) @ e)
     steps, n = x.inputs["u"].shape[1], len(x.inputs["C"])
-    return value, gamma(3 * (steps + 1) * (n + 8) * 8, precision(x.dtype).unit) * size
+    return value, gamma(3 * (steps + 1) * (n + 8) * 8, precision(x.dtype, x.precision).unit) * size
 
 
 def _flat(name: str, a: Array) -> Array:

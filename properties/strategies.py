@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from .tensors import DTYPES, SHORT, rounded
+from .tensors import DTYPES, OPERAND_DTYPES, SHORT, rounded
 
 Array = np.ndarray[Any, Any]
 SMALL, LARGE = "small", "large"
@@ -29,7 +29,7 @@ _EXPONENT = {
 
 @dataclass(frozen=True)
 class Case:
-    """One example: operator, sizes by axis name, seed, dtype, scale of the inputs and structure flags."""
+    """One example: operator, sizes by axis name, seed, dtype, scale of the inputs, structure flags, and the precision of the form."""
 
     operator: str
     sizes: tuple[tuple[str, int], ...]
@@ -37,6 +37,7 @@ class Case:
     dtype: str = "float32"
     scale: str = SMALL
     flags: tuple[str, ...] = ()
+    precision: str = ""
 
     def size(self, axis: str) -> int:
         """The size of an axis. Raises KeyError for an axis that the case has not."""
@@ -54,7 +55,8 @@ class Case:
     def unit(self) -> float:
         """The factor that scales the inputs."""
         extreme = 30 * (self.has("huge") - self.has("vanishing"))
-        return float(2.0 ** (extreme or _EXPONENT[self.dtype][self.scale]))
+        held = "float16" if "float16" in (self.precision, OPERAND_DTYPES.get(self.precision)) else self.dtype
+        return float(2.0 ** (extreme or _EXPONENT[held][self.scale]))
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """The random numbers of this case, one independent stream per purpose."""

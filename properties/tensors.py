@@ -32,13 +32,32 @@ class Precision:
     out_tiny: float = 0.0
 
 
-def precision(dtype: str) -> Precision:
-    """The precision of a form whose inputs have this dtype: 16-bit ones are summed in float32."""
-    info = torch.finfo(getattr(torch, dtype))
-    if dtype in SHORT:
-        wide = torch.finfo(torch.float32)
-        return Precision(wide.eps, wide.tiny, info.eps, info.tiny)
-    return Precision(info.eps, info.tiny)
+PRECISIONS = ("", "float64", "float32", "tf32", "bf16-operands", "fp16-operands", "bfloat16", "float16")
+"""What a form may be declared to compute in: as the dtype says, with sums in a dtype, or with operands of products rounded first."""
+OPERAND_DTYPES = {"bf16-operands": "bfloat16", "fp16-operands": "float16"}
+TF32 = 2.0**-10
+"""A unit in the last place of TF32, which has 10 bits behind the point and the exponents of float32."""
+
+
+def precision(dtype: str, declared: str = "") -> Precision:
+    """The precision of a form whose inputs have this dtype, by what it is declared to compute in, one of `PRECISIONS`.
+
+    Without a declaration 16-bit inputs are summed in float32. Of rounded operands each product has two, so a unit is one of
+    theirs, in every place where a product may be. Raises ValueError for another word.
+    """
+    if declared not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(filter(None, PRECISIONS))}, not {declared!r}")
+    own = torch.finfo(getattr(torch, dtype))
+    single = "float32" if declared or dtype in SHORT else dtype
+    sums = torch.finfo(getattr(torch, declared if declared in DTYPES else single))
+    operands = torch.finfo(getattr(torch, OPERAND_DTYPES[declared])) if declared in OPERAND_DTYPES else sums
+    out = own if own.eps > sums.eps else None
+    return Precision(TF32 if declared == "tf32" else operands.eps, operands.tiny, *((out.eps, out.tiny) if out else ()))
+
+
+def sum_dtype(dtype: str, declared: str = "") -> str:
+    """The dtype of states: 16 bits where they are declared so, float64 beside float64, else float32."""
+    return declared if declared in SHORT else "float64" if dtype == "float64" else "float32"
 
 
 def rounded(x: Array, dtype: str) -> Array:

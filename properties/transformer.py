@@ -149,7 +149,7 @@ def padding(x: Instance) -> Array:
 
 def refer(x: Instance, causal: bool) -> Reference:
     """The truth and its bound, one sequence after the other; that of the truth's own roundings is a share of a form's."""
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     out, sharp, terms = np.zeros((3, *x.inputs["x"].shape))
     for member in range(len(out)):
         layers, tokens = stages(x, member, causal)
@@ -171,7 +171,7 @@ def derive(x: Instance, causal: bool, toward: Mapping[str, Array], weights: Arra
             return stages(replace(x, inputs=moved), member, causal)
 
         value += slope(along, own)
-        size += slope_bound(along, own, precision(x.dtype).unit)
+        size += slope_bound(along, own, precision(x.dtype, x.precision).unit)
     return value, size
 
 

@@ -244,7 +244,7 @@ def _sum(size: Array, error: Array) -> Array:
 def refer(x: Instance) -> Reference:
     """The truth and its bounds."""
     b, t, c = x.inputs["k"].shape
-    p = precision(x.dtype)
+    p = precision(x.dtype, x.precision)
     out, sharp, terms = np.zeros((3, b, t, c))
     states, states_bound = np.zeros((2, b, t + 1, 3, c))
     for (n, i), channel in channels(x):
@@ -270,7 +270,7 @@ def derive(x: Instance, toward: Mapping[str, Array], push: Array | None, weights
         w, f = weights[n, :, i], final[n, :2, i]
         slope, last = slopes(channel, move)
         value += float(w @ slope + f @ last)
-        size += slope_bound(channel, move, w, f, precision(x.dtype))
+        size += slope_bound(channel, move, w, f, precision(x.dtype, x.precision))
     return value, size
 
 

@@ -26,7 +26,7 @@ def _forms_agree(operator: Operator, form: Form, case: Case) -> Iterator[Compari
 def _chunk_size(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x = instance(operator, case)
     steps = operator.length(x)
-    for size in sorted({1, 2, 3, 16, 64, max(1, steps - 1), max(1, steps), steps + 1}):
+    for size in form.limits.kept("chunk", {1, 2, 3, 16, 64, max(1, steps - 1), max(1, steps), steps + 1}):
         truth = reference(operator, case.resized(chunk=size))
         found, state = operator.run(form.function, x, chunk_size=size)
         yield outputs(f"output in chunks of {size}", found, truth)

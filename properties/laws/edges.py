@@ -48,7 +48,7 @@ def _beyond(case: Case) -> Case:
 
 def _empty_and_single(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
-    for n in (0, 1):
+    for n in form.limits.kept("t", (0, 1)):
         found, state = operator.run(form.function, operator.cut(x, 0, n))
         if n == 0:
             shape = np.array(truth.output[:, :0].shape, float)

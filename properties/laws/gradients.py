@@ -12,7 +12,8 @@ import numpy as np
 from ..operator import Form, FormRaised, Instance, Operator, invoke
 from ..strategies import SMALL, Case
 from ..tensors import LAYOUTS, SHORT, differentiable, gradients, offsets, precision, rounded
-from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
+from .packing import on_grid
+from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, packs, reference, rows, state_after
 
 Array = np.ndarray[Any, Any]
 STATE = "initial state"
@@ -91,8 +92,10 @@ def _slope(what: str, operator: Operator, parts: list[tuple[Any, ...]], found: A
     """
     assert operator.derive is not None
     own = [operator.derive(*part) for part in parts]
-    p = precision(parts[0][0].dtype)
-    wide = [operator.derive(replace(x, dtype="float32"), *rest)[1] for x, *rest in parts] if p.out else [b for _, b in own]
+    x = parts[0][0]
+    p = precision(x.dtype, x.precision)
+    plain = {"dtype": "float32" if x.dtype in SHORT else x.dtype, "precision": ""}
+    wide = [operator.derive(replace(x, **plain), *rest)[1] for x, *rest in parts] if p.out or x.precision else [b for _, b in own]
     bound = sum(b for _, b in own) + p.out_tiny * np.abs(direction).sum()
     found = np.array([np.vdot(found, direction).real])
     return Comparison(what, found, np.array([sum(v for v, _ in own)]), np.array([bound]), np.array([sum(wide)]))
@@ -129,7 +132,7 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     if truth.states is None or operator.derive is None:
         return
     steps = operator.length(x)
-    ends = [0, steps // 3, steps // 3, steps // 2 + 1, steps]
+    ends = on_grid(form, [0, steps // 3, steps // 3, steps // 2 + 1, steps], steps)
     states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
     weights = _weights(case, 200, truth.output.shape)
     final = _weights(case, 201, (len(ends) - 1, *truth.states.shape[2:]))
@@ -153,7 +156,7 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
 
 
 def _packs(operator: Operator, form: Form) -> str:
-    return needs("gradient")(operator, form) or ("" if form.takes("cu_seqlens") else "the form has no argument cu_seqlens")
+    return needs("gradient")(operator, form) or packs(operator, form)
 
 
 def _smooth(*added: str) -> Callable[[Case], Case]:

@@ -67,7 +67,7 @@ def _dtypes(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x = instance(operator, case)
     for where, given, call in _calls(operator, form, case):
         out, state = call()
-        wide = operator.state_tensor(np.zeros(1), x.dtype)
+        wide = operator.state_tensor(x, np.zeros(1))
         for what, found, like in (("the output", out, given["v"]), ("the state", state, wide)):
             if found is not None:
                 same = found.dtype == like.dtype

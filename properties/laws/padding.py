@@ -25,8 +25,8 @@ def _padding(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]
     x, truth = instance(operator, case), reference(operator, case)
     assert truth.states is not None
     steps, rng = operator.length(x), case.rng(500)
-    total = steps + ADDED
-    for number, (where, positions) in enumerate(_places(steps, truth.output.shape[0], rng).items()):
+    total = form.limits.fit_size("t", steps + ADDED)
+    for number, (where, positions) in enumerate(_places(steps, total, truth.output.shape[0], rng).items()):
         zero = operator.neutral[(case.seed + number) % len(operator.neutral)]
         padded = _spread(operator, x, positions, total, zero, rng)
         beside = operator.refer(padded)
@@ -40,10 +40,9 @@ def _padding(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]
                 yield Comparison(f"final state with {what}", state[n], truth.states[n, len(at)], beside.states_bound[n, -1])
 
 
-def _places(steps: int, batch: int, rng: Any) -> dict[str, list[Array]]:
+def _places(steps: int, total: int, batch: int, rng: Any) -> dict[str, list[Array]]:
     """Where the tokens of each sequence stand, by where the padding does; the sequences have fewer and fewer tokens."""
     real = [max(0, steps - n) for n in range(batch)]
-    total = steps + ADDED
     return {
         "behind": [np.arange(n) for n in real],
         "before": [np.arange(total - n, total) for n in real],
@@ -75,10 +74,11 @@ def _masked(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     """A weight that is 0 adds no rounding, so the bound is that of the tokens alone."""
     x, rng = instance(operator, case), case.rng(501)
     batch = reference(operator, case).output.shape[0]
-    for where, positions in _places(operator.length(x), batch, rng).items():
+    total = form.limits.fit_size("t", operator.length(x) + ADDED)
+    for where, positions in _places(operator.length(x), total, batch, rng).items():
         alone = [operator.refer(operator.cut(x, 0, len(at))) for at in positions]
         for kind, content in (("numbers", LOUD), ("NaN", np.nan)):
-            padded = _hidden(operator, x, positions, content, rng)
+            padded = _hidden(operator, x, positions, total, content, rng)
             for how, function in (("", form.function), *ways(operator, form, case, padded)):
                 found, _ = operator.run(function, padded)
                 for n, (at, truth) in enumerate(zip(positions, alone, strict=True)):
@@ -87,9 +87,8 @@ def _masked(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
                     yield Comparison(f"output {how} beside padding {where} of {kind} that is masked", own, *right)
 
 
-def _hidden(operator: Operator, x: Instance, positions: list[Array], content: float, rng: Any) -> Instance:
+def _hidden(operator: Operator, x: Instance, positions: list[Array], total: int, content: float, rng: Any) -> Instance:
     """The tokens at these places of each sequence, a mask that shows them alone, and other content elsewhere."""
-    total = operator.length(x) + ADDED
     inputs = {}
     for name, given in x.inputs.items():
         if not {"t", "s"} & set(operator.axes[name].of(given)):

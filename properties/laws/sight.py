@@ -47,7 +47,7 @@ def _nan_at(x: Instance, name: str, key: int) -> Instance:
 def _window(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
     width = case.size("window")
-    for n in sorted({1, width - 1, width, width + 1, 2 * width + 1} - {0}):
+    for n in form.limits.kept("t", {1, width - 1, width, width + 1, 2 * width + 1} - {0}):
         part = operator.cut(x, 0, n)
         for how, function in (("", form.function), *ways(operator, form, case, part)):
             found, _ = operator.run(function, part)

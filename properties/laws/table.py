@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ class Comparison:
     """What came out against what must come out, with a bound for every entry; a bound of 0 asks for the same value.
 
     ``sharp`` (the bound itself by default) decides whether the comparison is blind: whether it exceeds 2⁻⁸ of the
-    largest true value anywhere.
+    largest true value anywhere. So is one in which nothing but zeros would pass.
     """
 
     what: str
@@ -50,8 +50,11 @@ class Comparison:
     @property
     def blind(self) -> bool:
         """Whether passing means nothing: the bound is too wide, and not because nothing is there to be compared."""
+        if not np.any(self.truth):
+            return False
         sharp = self.bound if self.sharp is None else self.sharp
-        return np.size(sharp) > 0 and bool(np.max(sharp) > BLIND * np.max(np.abs(self.truth), initial=0.0)) and bool(np.any(self.truth))
+        wide = np.size(sharp) > 0 and bool(np.max(sharp) > BLIND * np.max(np.abs(self.truth), initial=0.0))
+        return wide or bool(np.all(np.abs(self.truth) <= self.bound))
 
     @property
     def vacuous(self) -> bool:
@@ -113,7 +116,7 @@ class LawResult:
 @lru_cache(maxsize=512)
 def instance(operator: Operator, case: Case) -> Instance:
     """The arrays of a case; shared between forms, so nothing may write to them."""
-    return operator.draw(case)
+    return replace(operator.draw(case), precision=case.precision)
 
 
 @lru_cache(maxsize=512)
@@ -141,13 +144,19 @@ def state_after(what: str, found: Array | None, truth: Reference, steps: int) ->
 
 
 def needs(*capabilities: str) -> Callable[[Operator, Form], str]:
-    """A law that applies where the operator has all these capabilities."""
+    """A law that applies where the operator has all these capabilities, and the form does not refuse them."""
 
     def missing(operator: Operator, form: Form) -> str:
         lacking = [c for c in capabilities if c not in operator.capabilities]
-        return f"{operator.name} has no {', no '.join(lacking)}" if lacking else ""
+        refused = [form.limits.reason(c) for c in capabilities if c in form.limits.refuses]
+        return f"{operator.name} has no {', no '.join(lacking)}" if lacking else "; ".join(refused)
 
     return missing
+
+
+def packs(operator: Operator, form: Form) -> str:
+    """A law that hands packed sequences in."""
+    return needs("packing")(operator, form) or ("" if form.takes("cu_seqlens") else "the form has no argument cu_seqlens")
 
 
 def needs_state(operator: Operator, form: Form) -> str:

@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
     steps = operator.length(x)
-    for n in sorted({1, steps // 2, steps - 1} & set(range(1, steps))):
+    for n in form.limits.kept("t", {1, steps // 2, steps - 1, form.limits.fit_size("t", 1)} & set(range(1, steps))):
         alone, _ = operator.run(form.function, operator.cut(x, 0, n))
         yield outputs(f"the first {n} tokens alone", alone, truth, 0, n)
         kinds = ("other", "nan", "inf") if "quarantine" in operator.capabilities else ("other",)
@@ -65,7 +65,9 @@ def _split_and_resume(operator: Operator, form: Form, case: Case) -> Iterator[Co
     x, truth = instance(operator, case), reference(operator, case)
     steps = operator.length(x)
     for places in cuts(case, steps):
-        ends = [min(p, steps) for p in places]
+        ends = form.limits.cut(places[1:], steps)
+        if len(ends) < 3 and form.limits:
+            continue
         found, state = [], None
         for a, b in zip(ends, ends[1:]):
             part, state = operator.run(form.function, operator.cut(x, a, b, state))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..operator import Form, Operator
 from ..strategies import Case
+from ..tensors import SHORT
 from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
 
 LONG = 1025
@@ -28,7 +29,7 @@ def _state_is_oracle(operator: Operator, form: Form, case: Case) -> Iterator[Com
     x, truth = instance(operator, case), reference(operator, case)
     steps = operator.length(x)
     drawn = case.rng(100).integers(0, steps + 1, 2)
-    for n in sorted({0, 1, max(0, steps - 1), steps, *TILES, *(int(d) for d in drawn)} & set(range(steps + 1))):
+    for n in form.limits.kept("t", {0, 1, max(0, steps - 1), steps, *TILES, *(int(d) for d in drawn)} & set(range(steps + 1))):
         found, state = operator.run(form.function, operator.cut(x, 0, n))
         if n in TILES:
             yield outputs(f"output of {n} tokens", found, truth, 0, n)
@@ -64,7 +65,7 @@ def _long_sequence(operator: Operator, form: Form, case: Case) -> Iterator[Compa
     found, state = operator.run(form.function, x)
     yield outputs("output", found, truth)
     if truth.states is not None and state is not None:
-        yield state_after("final state", state, truth, LONG)
+        yield state_after("final state", state, truth, operator.length(x))
 
 
 def _long(case: Case) -> Case:
@@ -78,8 +79,8 @@ def _has_independent(operator: Operator, form: Form) -> str:
 
 
 def _single(case: Case) -> Case:
-    """In float32, next to which SciPy's float64 is exact."""
-    return replace(case, dtype="float32")
+    """In float32 or in 16 bits, next to which SciPy's float64 is exact."""
+    return case if case.dtype in SHORT else replace(case, dtype="float32")
 
 
 def _dyadic(case: Case) -> Case:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from ..operator import Operator
 from .adapting import adapt
 from .convention import Argument, Bridge, Result, Wiring, WiringError
+from .disguising import disguise
 from .plain import plain
 from .settling import settle
 
-__all__ = ["SIGNATURES", "Argument", "Bridge", "Result", "Wiring", "WiringError", "adapt", "settle"]
+__all__ = ["SIGNATURES", "Argument", "Bridge", "Result", "Wiring", "WiringError", "adapt", "disguise", "settle"]
 
 SIGNATURES: Mapping[str, Callable[[Operator], Wiring]] = {"plain": plain, "fla": plain, "isoform": plain}

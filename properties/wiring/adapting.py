@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..operator import Operator
 from . import calls
 from .axes import reordered, size
-from .convention import CODES, OUT, SIZE, STATE, Argument, Wiring
+from .convention import CODES, OUT, STATE, Argument, Wiring
 from .settling import settle
+
+Given = Mapping[str, Any]
+"""The arguments of a plain call."""
 
 
 def adapt(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> Callable[..., Any]:
@@ -18,81 +21,79 @@ def adapt(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> C
 
     Raises WiringError where the kernel does not have the arguments of the wiring, or needs others.
     """
-    settled = settle(function, operator, wiring)
+    kernel, fitted = settle(function, operator, wiring)
 
     def plain(**given: Any) -> Any:
-        found = _returned(function(*_positional(settled, operator, given), **_named(settled, operator, given)), settled)
-        return _plainly(found, settled, operator, given)
+        values = [(a, _value(a, fitted, operator, given)) for a in fitted.arguments]
+        positional, named = _placed(values, given)
+        return _plainly(kernel(*positional, **named), fitted, operator, given)
 
-    shown = [n for n in calls.arguments(operator) if _shown(n, settled, operator)]
-    kinds = inspect.Parameter.KEYWORD_ONLY
-    plain.__signature__ = inspect.Signature([inspect.Parameter(n, kinds, default=None) for n in shown])  # type: ignore[attr-defined]
-    plain.__name__ = getattr(function, "__name__", type(function).__name__)
-    plain.__qualname__ = getattr(function, "__qualname__", plain.__name__)
-    plain.__module__ = getattr(function, "__module__", None) or "MODULE"
-    return plain if settled.bridge is None else settled.bridge.into(plain)
+    return presented(plain, shown(fitted, operator), function)
 
 
-def _shown(name: str, wiring: Wiring, operator: Operator) -> bool:
-    if name == operator.final_argument:
-        return wiring.carrying(name) is not None or any(r.carries == STATE for r in wiring.returns)
-    return wiring.carrying(name) is not None or (name == "scale" and calls.scales(operator))
+def presented(call: Callable[..., Any], names: Iterable[str], like: Callable[..., Any], kind: Any = inspect.Parameter.KEYWORD_ONLY) -> Any:
+    """A callable with a signature of these names, all optional, under the name of another one."""
+    call.__signature__ = inspect.Signature([inspect.Parameter(n, kind, default=None) for n in names])  # type: ignore[attr-defined]
+    call.__name__ = getattr(like, "__name__", type(like).__name__)
+    call.__qualname__ = getattr(like, "__qualname__", call.__name__)
+    call.__module__ = getattr(like, "__module__", None) or "MODULE"
+    return call
 
 
-def _positional(wiring: Wiring, operator: Operator, given: Mapping[str, Any]) -> list[Any]:
-    found = [_value(a, wiring, operator, given) for a in wiring.arguments if not a.name]
-    while found and found[-1] is None:
-        found.pop()
-    return found
+def shown(wiring: Wiring, operator: Operator) -> list[str]:
+    """The plain arguments that a kernel can take; that a state is asked for is one if the kernel is given or returns one."""
+    taken = {a.carries for a in wiring.arguments}
+    if calls.scales(operator):
+        taken.add("scale")
+    if operator.state_argument in taken and hands_out(wiring):
+        taken.add(operator.final_argument)
+    return [n for n in calls.arguments(operator) if n in taken]
 
 
-def _named(wiring: Wiring, operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
-    found = {a: _value(a, wiring, operator, given) for a in wiring.arguments if a.name}
-    return {a.name: v for a, v in found.items() if v is not None or a.carries in given or not a.carries or a.always}
+def hands_out(wiring: Wiring) -> bool:
+    """Whether a state comes back."""
+    return any(r.carries == STATE for r in wiring.returns)
 
 
-def _value(argument: Argument, wiring: Wiring, operator: Operator, given: Mapping[str, Any]) -> Any:
+def _value(argument: Argument, wiring: Wiring, operator: Operator, given: Given) -> Any:
     """What a kernel is given for an argument; None where the plain call has nothing for it."""
-    if argument.carries.startswith(f"{SIZE}("):
-        return size(argument.carries[len(SIZE) + 1 : -1], calls.sizes(operator, given))
-    x = given.get(argument.carries) if argument.carries else argument.value
-    if x is None and argument.carries == "scale" and wiring.unscaled:
-        return _own_scale(given)
-    if x is None or not argument.carries:
-        return argument.value
+    if argument.axis:
+        return size(argument.axis, calls.sizes(operator, given))
+    x = given.get(argument.carries) if argument.carries else None
+    if x is None:
+        return calls.root_scale(given) if argument.carries == "scale" and wiring.own_scale is not None else argument.value
     if argument.code:
         x = CODES[argument.code].enter(x)
-    if not argument.axes:
-        return x
-    sizes = calls.sizes(operator, given)
-    if argument.carries == operator.state_argument:
-        sizes["b"] = calls.sequences(given, sizes["b"])
-    return reordered(x, calls.axes_of(operator, argument.carries, x), argument.axes, sizes)
+    sizes = calls.sizes(operator, given, states=argument.carries == operator.state_argument)
+    return reordered(x, calls.axes_of(operator, argument.carries, x), argument.axes, sizes) if argument.axes else x
 
 
-def _own_scale(given: Mapping[str, Any]) -> float:
-    """K^-1/2."""
-    return float(given["q"].shape[-1] ** -0.5)
+def _placed(values: Iterable[tuple[Argument, Any]], given: Given) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call, by position and by name, without those that are not given."""
+    values = list(values)
+    positional = [x for a, x in values if not a.name]
+    while positional and positional[-1] is None:
+        positional.pop()
+    return positional, {a.name: x for a, x in values if a.name and (x is not None or a.always or not a.carries or a.carries in given)}
 
 
-def _returned(result: Any, wiring: Wiring) -> dict[str, Any]:
-    """What a kernel returned, by what it is; one tensor is the output."""
-    if not isinstance(result, (tuple, list)):
-        return {OUT: result}
-    named = {r.carries: x for r, x in zip(wiring.returns, result)}
-    return {OUT: result, **named}
-
-
-def _plainly(found: dict[str, Any], wiring: Wiring, operator: Operator, given: Mapping[str, Any]) -> Any:
-    """What the plain call returns."""
-    sizes = calls.sizes(operator, given)
-    states = sizes | ({"b": calls.sequences(given, sizes["b"])} if "b" in sizes else {})
+def _plainly(result: Any, wiring: Wiring, operator: Operator, given: Given) -> Any:
+    """What the plain call returns: the output, and the state where there is one. A lone tensor is the output."""
+    found = dict(zip((r.carries for r in wiring.returns), result)) if isinstance(result, (tuple, list)) else {OUT: result}
     plain = {OUT: calls.output_axes(operator), STATE: operator.state_axes}
     for r in wiring.returns:
         if r.axes and hasattr(found.get(r.carries), "shape"):
-            found[r.carries] = reordered(found[r.carries], r.axes, plain[r.carries], states if r.carries == STATE else sizes)
-    out, state = found[OUT], found.get(STATE)
+            sizes = calls.sizes(operator, given, states=r.carries == STATE)
+            found[r.carries] = reordered(found[r.carries], r.axes, plain[r.carries], sizes)
+    out, state = found.get(OUT), found.get(STATE)
     if calls.scales(operator) and wiring.carrying("scale") is None and hasattr(out, "shape"):
-        factor = (_own_scale(given) if given.get("scale") is None else given["scale"]) / (1.0 if wiring.unscaled else _own_scale(given))
-        out = out if factor == 1 else out * factor
-    return out if state is None else (out, state)
+        out = _scaled(out, wiring, given)
+    return out if state is None or operator.final_argument not in shown(wiring, operator) else (out, state)
+
+
+def _scaled(out: Any, wiring: Wiring, given: Given) -> Any:
+    """The output of a kernel that takes no scale, times the factor of the plain call over its own."""
+    root = calls.root_scale(given)
+    wanted = given.get("scale")
+    factor = (root if wanted is None else wanted) / (root if wiring.own_scale is None else wiring.own_scale)
+    return out if factor == 1 else out * factor

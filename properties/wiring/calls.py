@@ -52,16 +52,16 @@ def axes_of(operator: Operator, name: str, x: Any) -> str:
     return " ".join(operator.axes[name].of(x)) if name in operator.axes else ""
 
 
-def sizes(operator: Operator, given: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes of axes by name, of the inputs of a plain call."""
+def sizes(operator: Operator, given: Mapping[str, Any], states: bool = False) -> dict[str, int]:
+    """The sizes of axes by name, of the inputs of a plain call; of states, that of the batch is the number of packed sequences."""
     found: dict[str, int] = {}
     for name in operator.axes:
         if given.get(name) is not None and hasattr(given[name], "shape"):
             found |= measured(axes_of(operator, name, given[name]), given[name], found)
-    return found
+    packed = given.get(PACKED) if states else None
+    return found if packed is None else {**found, "b": len(packed) - 1}
 
 
-def sequences(given: Mapping[str, Any], own: int) -> int:
-    """The number of states: of packed sequences, or of the batch."""
-    packed = given.get(PACKED)
-    return own if packed is None else len(packed) - 1
+def root_scale(given: Mapping[str, Any]) -> float:
+    """K^-1/2, the factor on the queries of a plain call that has none."""
+    return float(given["q"].shape[-1] ** -0.5)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from ..limits import Limits
 
 OUT, STATE, UNUSED = "out", "state", "_"
 SIZE = "size"
@@ -24,10 +26,11 @@ class Code:
 
 
 CODES = {
-    "exp": Code("the decay itself, where the plain call has its log", lambda x: x.exp(), lambda x: x.log()),
-    "neg": Code("with the other sign", lambda x: -x, lambda x: -x),
-    "log-neg": Code("the log of the number with the other sign", lambda x: (-x).log(), lambda x: -(x.exp())),
+    "exp": Code("exp(g): the decay itself", lambda x: x.exp(), lambda x: x.log()),
+    "neg": Code("-g: with the other sign", lambda x: -x, lambda x: -x),
+    "log-neg": Code("log(-g): the log of what is positive then", lambda x: (-x).log(), lambda x: -(x.exp())),
 }
+"""Of what the plain call has as g: a log-decay, or a pole."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,15 @@ class Argument:
     value: Any = None
     always: bool = False
 
+    @property
+    def axis(self) -> str:
+        """The axis whose size it carries, or ""."""
+        return self.carries[len(SIZE) + 1 : -1] if self.carries.startswith(f"{SIZE}(") else ""
+
 
 @dataclass(frozen=True)
 class Result:
-    """One of what a kernel returns: `OUT`, `STATE`, or `UNUSED`, and its order of axes."""
+    """One of what a kernel returns: `OUT`, `STATE`, or `UNUSED`, and its order of axes, "" being the plain call's."""
 
     carries: str
     axes: str = ""
@@ -58,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Bridge:
-    """What names, axes and codes cannot say: makes a plain callable of one that takes and returns something else, and the reverse."""
+    """What names, axes and codes cannot say, as Python: ``into`` makes of a kernel one that they can describe, ``back`` the reverse."""
 
     into: Callable[[Callable[..., Any]], Callable[..., Any]]
     back: Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -68,15 +76,19 @@ class Bridge:
 class Wiring:
     """How a kernel is called.
 
-    ``unscaled`` says that its own factor on the queries is 1, where the plain call has K^-1/2. ``settled`` says that the
-    arguments are those that a certain kernel takes. ``notes`` are what a report says of it.
+    ``own_scale`` is the kernel's own factor on the queries, None being K^-1/2. ``marks`` are arguments by which a kernel of this
+    convention is known, ``otherwise`` other conventions that have the same name. ``limits`` are what nobody can ask of a kernel
+    that is called so, ``notes`` what a report says of it. ``settled`` says that the arguments are those of a certain kernel.
     """
 
     signature: str
     arguments: tuple[Argument, ...]
     returns: tuple[Result, ...] = (Result(OUT), Result(STATE))
-    unscaled: bool = False
+    own_scale: float | None = None
     bridge: Bridge | None = None
+    marks: tuple[str, ...] = ()
+    otherwise: tuple[Wiring, ...] = ()
+    limits: Limits = field(default_factory=Limits)
     notes: tuple[str, ...] = ()
     settled: bool = False
 

@@ -1,4 +1,4 @@
-"""Fit a convention to a certain kernel: which of its arguments the kernel has, by its signature."""
+"""Fit a convention to a certain kernel: which of its arguments the kernel has, by its signature or by asking it."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ def parameters(function: Callable[..., Any]) -> Parameters | None:
         return None
 
 
-def settle(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> Wiring:
-    """The wiring with the arguments that the kernel has. Raises WiringError where it lacks one that every call has, or needs another."""
-    known = parameters(function)
-    if wiring.settled:
-        return wiring
-    kept = wiring.arguments if known is None else tuple(found for a in wiring.arguments if (found := _placed(a, known)) is not None)
-    name = getattr(function, "__name__", "the kernel")
-    carried = {a.carries for a in kept}
-    if wiring.bridge is None:
-        lacking = [n for n in calls.required(operator) if n not in carried]
-        if lacking:
-            raise WiringError(f"{name} has no argument {', '.join(lacking)}, which every call of {operator.name} has; a map can name it")
-    taken = {a.name for a in kept}
-    needed = [n for n, p in (known or {}).items() if p.default is p.empty and p.kind not in ANY and n not in taken]
-    positional = sum(not a.name for a in kept)
-    if needed[positional:]:
-        raise WiringError(f"{name} needs {', '.join(needed[positional:])}, which is no argument of {operator.name}; a map can give it")
-    return replace(wiring, arguments=kept, settled=True)
+def settle(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> tuple[Callable[..., Any], Wiring]:
+    """The kernel behind the bridge of its convention, and the wiring with the arguments that it has.
+
+    Raises WiringError where it lacks one that every call has, or needs another.
+    """
+    chosen = _convention(parameters(function), wiring)
+    kernel = function if chosen.bridge is None else chosen.bridge.into(function)
+    if chosen.settled:
+        return kernel, chosen
+    known = parameters(kernel)
+    kept = chosen.arguments if known is None else tuple(found for a in chosen.arguments if (found := _placed(a, known)) is not None)
+    _complete(getattr(function, "__name__", "the kernel"), operator, kept, known or {})
+    return kernel, replace(chosen, arguments=kept, own_scale=_own_scale(known, kept, chosen), settled=True)
+
+
+def _convention(known: Parameters | None, wiring: Wiring) -> Wiring:
+    """Of the conventions of one name that of the kernel, by the arguments that mark it."""
+    fits = [w for w in (wiring, *wiring.otherwise) if known is not None and set(w.marks) <= set(known)]
+    return max(fits, key=lambda w: len(w.marks), default=wiring)
 
 
 def _placed(argument: Argument, known: Parameters) -> Argument | None:
@@ -52,3 +53,26 @@ def _placed(argument: Argument, known: Parameters) -> Argument | None:
         takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
         return argument if takes_any and (argument.carries or argument.always) else None
     return replace(argument, name="" if known[found].kind is inspect.Parameter.POSITIONAL_ONLY else found)
+
+
+def _complete(name: str, operator: Operator, kept: tuple[Argument, ...], known: Parameters) -> None:
+    carried = {a.carries for a in kept}
+    lacking = [n for n in calls.required(operator) if n not in carried]
+    if lacking:
+        has = ", ".join(known) or "none"
+        raise WiringError(
+            f"{name} has no argument {', '.join(lacking)}, which every call of {operator.name} has (its arguments: {has}); "
+            f"a map says which of them it is"
+        )
+    taken = {a.name for a in kept}
+    needed = [n for n, p in known.items() if p.default is p.empty and p.kind not in ANY and n not in taken]
+    beyond = needed[sum(not a.name for a in kept) :]
+    if beyond:
+        raise WiringError(f"{name} needs {', '.join(beyond)}, which is no argument of {operator.name}; a map can give it a value")
+
+
+def _own_scale(known: Parameters | None, kept: tuple[Argument, ...], wiring: Wiring) -> float | None:
+    """The kernel's own factor: the default of its argument where that is a number."""
+    argument = next((a for a in kept if a.carries == "scale"), None)
+    default = known[argument.name].default if known and argument and argument.name in known else None
+    return float(default) if isinstance(default, (int, float)) and not isinstance(default, bool) else wiring.own_scale

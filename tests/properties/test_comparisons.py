@@ -43,7 +43,13 @@ def test_a_wide_bound_is_blind():
     assert not comparison(ONE, bound=ONE * 2.0**-8).blind
     assert comparison(ONE, bound=ONE * 2.0**-7).blind
     assert comparison(ONE, bound=np.array([0, 0, 2.0**-7])).blind
-    assert not comparison(ONE, bound=ONE, sharp=ONE * 2.0**-9).blind
+    assert not comparison(ONE, bound=ONE / 2, sharp=ONE * 2.0**-9).blind
+
+
+def test_a_bound_that_zeros_pass_is_blind():
+    assert comparison(ONE, bound=ONE, sharp=ONE * 2.0**-9).blind
+    assert not comparison(ONE, bound=np.array([1, 1, 0.5]), sharp=ONE * 2.0**-9).blind
+    assert not comparison(0 * ONE, 0 * ONE, 0 * ONE).blind
 
 
 def test_nothing_to_see_is_vacuous():
