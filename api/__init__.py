@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isoform.checking.runner import check
+    from isoform.citing.citation import cite
     from isoform.inspection import claims, show, trust
     from isoform.runner import verify
     from isoform.selection import UnknownName
@@ -14,14 +16,16 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOME = {
+    "check": "isoform.checking.runner",
     "verify": "isoform.runner",
+    "cite": "isoform.citing.citation",
     "show": "isoform.inspection",
     "trust": "isoform.inspection",
     "claims": "isoform.inspection",
     "UnknownName": "isoform.selection",
 }
 
-__all__ = ["UnknownName", "__version__", "claims", "show", "trust", "verify"]
+__all__ = ["UnknownName", "__version__", "check", "cite", "claims", "show", "trust", "verify"]
 
 
 def __getattr__(name: str) -> Any:

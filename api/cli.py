@@ -16,9 +16,11 @@ from isoform.selection import UnknownName
 
 COMMANDS = {
     "verify": "Prove and cross-check claims; exit 0 only if all hold.",
+    "check": "Hold a kernel against the laws of an operator.",
     "list": "List the claims, from the lock file.",
     "show": "Show a claim: statement, assumptions, steps, near misses.",
     "trust": "Show what a claim's verdict rests on.",
+    "cite": "Print BibTeX for claims, the release and their sources.",
     "lock": "Write claims.lock, or check it.",
 }
 EPILOG = (

@@ -1,0 +1,1 @@
+"""Conformance of anybody's kernel: `isoform check`, `isoform replay` and `isoform.check`. Nothing heavy is imported here."""

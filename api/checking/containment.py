@@ -1,0 +1,122 @@
+"""Calls of a kernel that may hang, crash or leave: each is noted to a file before it is made, and has a limit by the clock.
+
+The limit is an alarm whose default action ends the process, so that it also ends a loop in C. The process that started the
+worker reads the notes and knows the case.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isoform.checking.target import Kernel
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One comparison of a law: the case (as a dictionary), what was compared, and whether it was within its bound."""
+
+    case: dict[str, Any]
+    what: str
+    fine: bool
+
+
+class Notes:
+    """What a worker is doing, a line of JSON for each event; without a path nothing is written and no alarm is set."""
+
+    def __init__(self, path: Path | None = None, limit: float = 0.0) -> None:
+        self._file = path.open("a", encoding="utf-8", buffering=1) if path else None
+        self._limit = limit if hasattr(signal, "setitimer") else 0.0
+
+    @property
+    def contained(self) -> bool:
+        """Whether the process is one that may die."""
+        return self._file is not None
+
+    def write(self, event: str, value: Any = None) -> None:
+        """Note an event."""
+        if self._file:
+            self._file.write(json.dumps([event, value]) + "\n")
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Around a call of the kernel."""
+        self.write("call")
+        if self.contained and self._limit:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, self._limit)
+        try:
+            yield
+        finally:
+            if self.contained and self._limit:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            self.write("return")
+
+
+@dataclass(frozen=True)
+class Left:
+    """What the notes of a process that died say: what was tried before, and the case that was not finished, if any."""
+
+    tried: tuple[Tried, ...]
+    case: dict[str, Any] | None
+    calling: bool
+
+    @staticmethod
+    def read(path: Path) -> Left:
+        """Read the notes."""
+        tried: list[Tried] = []
+        case, calling = None, False
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            try:
+                event, value = json.loads(line)
+            except ValueError:  # the last line, half written
+                break
+            if event == "case":
+                case, calling = value, False
+            elif event == "done":
+                case = None
+            elif event == "tried" and case is not None:
+                tried.append(Tried(case, *value))
+            else:
+                calling = event == "call"
+        return Left(tuple(tried), case, calling)
+
+
+def contained(function: Kernel, notes: Notes) -> Kernel:
+    """The function under an alarm; what would end the process by an exception is an ordinary exception."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with notes.calling():
+            try:
+                return function(*args, **kwargs)
+            except Exception:
+                raise
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) and not notes.contained:
+                    raise
+                raise _ordinary(error) from error
+
+    return call
+
+
+def settle(notes: Notes) -> None:
+    """Make this worker a place for kernels: nothing to read on stdin, and backward passes under the alarm as well."""
+    import torch
+
+    sys.stdin = open("/dev/null" if Path("/dev/null").exists() else "nul", encoding="utf-8")  # noqa: SIM115
+    plain: Callable[..., Any] = getattr(torch.autograd.grad, "__wrapped__", torch.autograd.grad)
+    torch.autograd.grad = contained(plain, notes)
+
+
+def _ordinary(error: BaseException) -> Exception:
+    """The same by name and message, as an exception that a law takes for a finding."""
+    kind: type[Exception] = type(type(error).__name__, (Exception,), {})
+    return kind(*error.args)

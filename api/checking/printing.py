@@ -1,0 +1,95 @@
+"""What `isoform check` shows: progress on stderr, the answer on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Column
+from rich.text import Text
+
+from isoform.checking.report import CheckReport, LawReport, Witness
+from isoform.tables import COLOURS, console
+from isoform.tables import _table as table
+
+if TYPE_CHECKING:
+    from isoform.pool import Event
+
+
+@contextmanager
+def progress(total: Callable[[], int]) -> Iterator[Callable[[Event], None]]:
+    """Show on stderr how many laws are done, if that is a terminal; yields the function to tell of events."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from isoform.pool import Started
+
+    screen = Console(stderr=True, highlight=False)
+    tail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    columns = (BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False, table_column=tail))
+    with Progress(*columns, console=screen, transient=True, expand=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        running: dict[str, None] = {}
+
+        def watch(event: Event) -> None:
+            if isinstance(event, Started):
+                running[event.key] = None
+            else:
+                running.pop(event.key, None)
+                bar.advance(task)
+            bar.update(task, description=", ".join(running))
+
+        yield watch
+
+
+def print_report(report: CheckReport) -> None:
+    """Print the laws, the witnesses, the diagnosis and the counts."""
+    screen = console()
+    rows = table("law", "verdict", "examples", "error/bound", "s")
+    for law in report.laws:
+        if law.verdict != "not-applicable":
+            rows.add_row(*_row(law))
+    screen.print(rows)
+    for law in report.laws:
+        if law.verdict in ("not-applicable", "unverified"):
+            screen.print(Text.assemble((f"{law.verdict}  ", COLOURS[law.verdict]), (law.law, "bold"), f": {law.detail}"))
+    for note in (*report.wiring, *report.limits, *report.notes):
+        screen.print(Text.assemble(("note  ", "yellow"), note))
+    for law in report.violated:
+        _print_witnesses(screen, law)
+    for line in report.diagnosis:
+        screen.print(Text.assemble(("diagnosis  ", "bold"), line))
+    screen.print(_summary(report))
+
+
+def _row(law: LawReport) -> tuple[Text | str, ...]:
+    worst = law.worst_error_over_bound
+    ratio = "" if worst is None else f"{worst:.2g}"
+    return law.law, Text(law.verdict, style=COLOURS[law.verdict]), str(law.examples), ratio, f"{law.seconds:.1f}"
+
+
+def _print_witnesses(screen: Console, law: LawReport) -> None:
+    screen.print(Text.assemble(("\nviolated  ", "red"), (law.law, "bold"), f": {law.says}"))
+    for kind, witness in (("smallest", law.smallest), ("worst", law.worst)):
+        if witness is not None and (kind == "smallest" or witness != law.smallest):
+            screen.print(Text(f"  {kind}: {sentence(witness)}"))
+    if law.smallest is not None and law.smallest.snippet:
+        screen.print(Text("\n" + "".join(f"    {line}\n" for line in law.smallest.snippet.splitlines())))
+
+
+def sentence(witness: Witness) -> str:
+    """A witness in one line."""
+    at = f" at {witness.place}" if witness.index else ""
+    numbers = "" if witness.found is None else f": {witness.found:.9g} where {witness.right:.9g} is right, within {witness.bound:.2g}"
+    return f"{witness.breaks}{at}{numbers}"
+
+
+def _summary(report: CheckReport) -> Text:
+    ending = {"complete": "", "stopped": ", stopped at the first violation", "interrupted": ", interrupted"}[report.state]
+    parts = ", ".join(f"{count} {verdict}" for verdict, count in report.summary.items() if verdict != "total")
+    return Text(
+        f"laws: {report.summary['total']} = {parts}\n"
+        f"{report.target} as {report.operator}, isoform {report.version}, seed {report.seed}, level {report.level}{ending}: "
+        f"exit {report.exit_code}"
+    )

@@ -1,0 +1,182 @@
+"""Run a check: the one path behind `isoform check` and `isoform.check`."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import Signals
+from typing import Any, Literal
+
+import isoform
+from isoform import pool
+from isoform.checking import plan as planning
+from isoform.checking import setup, trial
+from isoform.checking.containment import Left
+from isoform.checking.plan import CheckPlan
+from isoform.checking.report import CheckReport, LawReport, Witness
+from isoform.checking.target import Kernel, Unusable, named, parse, usable
+
+PREPARE = "prepare"
+PREPARE_LIMIT = 120.0
+Watch = Callable[[pool.Event], None]
+UNCONTAINED = "the function has no name by which a worker could load it: it runs in this process, so a hang or a crash is not contained"
+
+
+def check(target: str | Kernel, operator: str, **options: Any) -> CheckReport:
+    """Hold a kernel against the laws of an operator and report what was found.
+
+    ``target`` is "MODULE:FUNCTION", "FILE.py:FUNCTION" or the function itself. The options are those of `isoform check`:
+    ``signature``, ``map``, ``level``, ``seed``, ``precision``, ``discretization``, ``limits``, ``chunk``, ``laws`` (names),
+    ``jobs``, ``call_limit`` (seconds) and ``fail_fast``.
+
+    The report must be read: its ``exit_code`` is 0 only if every law that applies holds, ``violated`` are those that do
+    not, each with a witness, and ``to_dict()`` is what `isoform check --json` prints. Raises Unusable (a ValueError) where
+    the check cannot be made as it was asked for.
+    """
+    if isinstance(target, str):
+        found, function = parse(target), None
+    else:
+        name = getattr(target, "__qualname__", type(target).__name__)
+        function = usable(target, name)
+        found = named(function)
+    plan = planning.make(found, str(found) if found else name, operator, **options)
+    report = run(plan, function)
+    if report.state == "interrupted":
+        raise KeyboardInterrupt
+    return report
+
+
+@dataclass
+class Progress:
+    """How far a check is."""
+
+    prepared: setup.Prepared | None = None
+    laws: dict[str, LawReport] = field(default_factory=dict)
+    state: Literal["complete", "stopped", "interrupted"] = "complete"
+    first: float | None = None
+
+
+def run(plan: CheckPlan, function: Kernel | None = None, watch: Watch = lambda event: None) -> CheckReport:
+    """Run a plan to its end, its first violation (if it is to fail fast), or an interrupt."""
+    begin = time.perf_counter()
+    progress = Progress()
+    with tempfile.TemporaryDirectory(prefix="isoform-check-") as folder:
+        events = _elsewhere(plan, progress, Path(folder)) if plan.target else _here(plan, progress, function)
+        try:
+            for event in events:
+                watch(event)
+                if isinstance(event, pool.Ended) and event.key in progress.laws:
+                    violated = progress.laws[event.key].verdict == "violated"
+                    progress.first = time.perf_counter() - begin if violated and progress.first is None else progress.first
+                    if violated and plan.fail_fast:
+                        progress.state = "stopped"
+                        break
+        except KeyboardInterrupt:
+            progress.state = "interrupted"
+        finally:
+            events.close()
+    return _report(plan, progress, time.perf_counter() - begin)
+
+
+def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Any:
+    """The events of a check whose calls are made in workers."""
+
+    def follow(ended: pool.Ended) -> Sequence[pool.Task]:
+        if ended.key != PREPARE:
+            progress.laws[ended.key] = _law(plan, progress, ended, folder / ended.key)
+            return ()
+        progress.prepared = _prepared(plan, ended)
+        return [pool.Task(law, trial.try_law, (plan, law, folder / law), plan.patience) for law, _ in progress.prepared.laws]
+
+    first = pool.Task(PREPARE, prepare, (plan,), PREPARE_LIMIT)
+    return pool.run([first], jobs=plan.jobs, warm_up=warm_up, follow=follow)
+
+
+def _here(plan: CheckPlan, progress: Progress, function: Kernel | None) -> Iterator[pool.Event]:
+    """The events of a check in this process."""
+    yield pool.Started(PREPARE)
+    progress.prepared = setup.prepare(plan, function)
+    yield pool.Ended(PREPARE, "done", progress.prepared, "", 0.0)
+    for law, _ in progress.prepared.laws:
+        yield pool.Started(law)
+        progress.laws[law] = trial.try_law(plan, law, None, function)
+        yield pool.Ended(law, "done", progress.laws[law], "", progress.laws[law].seconds)
+
+
+def warm_up() -> None:
+    """Load in a worker what every law needs."""
+    from isoform.properties.columns import columns, operators
+    from isoform.properties.laws import laws
+
+    laws()
+    for column in columns():
+        operators(column)
+
+
+def prepare(plan: CheckPlan) -> setup.Prepared | str:
+    """`setup.prepare` in a worker, or the sentence that says why there can be no check."""
+    try:
+        return setup.prepare(plan)
+    except Unusable as error:
+        return str(error)
+
+
+def _prepared(plan: CheckPlan, ended: pool.Ended) -> setup.Prepared:
+    if ended.kind == "raised":
+        raise RuntimeError(ended.reason)
+    if ended.kind in ("died", "late"):
+        raise Unusable(f"{plan.name} cannot be imported: {_ending(ended)}")
+    if isinstance(ended.value, str):
+        raise Unusable(ended.value)
+    found: setup.Prepared = ended.value
+    return found
+
+
+def _ending(ended: pool.Ended) -> str:
+    return f"its process was ended by {Signals(ended.signal).name}" if ended.signal and ended.kind == "died" else ended.reason
+
+
+def _law(plan: CheckPlan, progress: Progress, ended: pool.Ended, notes: Path) -> LawReport:
+    """What a law's task found, or what its worker left when it died."""
+    if ended.kind == "done":
+        found: LawReport = ended.value
+        return found
+    assert progress.prepared is not None
+    says = dict(progress.prepared.laws)[ended.key]
+    left = Left.read(notes)
+    if ended.kind != "died" or left.case is None:
+        return LawReport(ended.key, says, "unverified", detail=ended.reason, seconds=ended.seconds, tried=left.tried)
+    late = left.calling and ended.signal == Signals.SIGALRM
+    what = f"did not return within {plan.call_limit:g} s" if late else f"crashed: {_ending(ended)}"
+    seen = Witness(left.case, what, f"the call {what}")
+    cases = len({str(t.case) for t in left.tried}) + 1
+    return LawReport(ended.key, says, "violated", cases, None, f"the call {what}", ended.seconds, seen, seen, left.tried)
+
+
+def _report(plan: CheckPlan, progress: Progress, seconds: float) -> CheckReport:
+    prepared = progress.prepared or setup.Prepared(plan.operator, ())
+    missing = {"complete": "it did not run", "stopped": "not run: stopped at the first violation", "interrupted": "not run: interrupted"}
+    laws = tuple(
+        progress.laws.get(law) or LawReport(law, says, "unverified", detail=missing[progress.state]) for law, says in prepared.laws
+    )
+    return CheckReport(
+        version=isoform.__version__,
+        operator=prepared.operator,
+        target=plan.name,
+        signature=plan.signature,
+        map=plan.map,
+        level=plan.level,
+        seed=plan.seed,
+        precision=plan.precision,
+        chunk=plan.chunk,
+        laws=laws,
+        wiring=prepared.wiring,
+        limits=prepared.limits,
+        notes=(*prepared.notes, *(() if plan.target else (UNCONTAINED,))),
+        state=progress.state,
+        seconds=seconds,
+        first_violation=progress.first,
+    )

@@ -1,0 +1,96 @@
+"""From a plan to the form under test, in the process that will call it: loaded, called as its signature says, its limits known."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isoform.checking.containment import Notes, contained
+from isoform.checking.plan import CheckPlan
+from isoform.checking.target import Kernel, Unusable, load, nearest
+
+if TYPE_CHECKING:
+    from isoform.properties.laws import Law
+    from isoform.properties.operator import Form, Operator
+
+FIRST = (
+    "form-equals-oracle",
+    "state-equals-oracle",
+    "split-and-resume",
+    "empty-and-single",
+    "finite-at-the-edges",
+    "gradient-of-inputs",
+    "packed-equals-alone",
+    "prefix-invariance",
+)
+"""Laws that tell most, so that a violation is found soon; the others follow."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is known before any law is tried: the laws by name, with what they say, and what was found out on the way."""
+
+    operator: str
+    laws: tuple[tuple[str, str], ...]
+    wiring: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def prepare(plan: CheckPlan, function: Kernel | None = None) -> Prepared:
+    """Load the kernel, prove its wiring, find its limits. Raises Unusable."""
+    operator = operator_named(plan.operator)
+    chosen = laws_of(plan)
+    form_of(plan, operator, kernel(plan, function), Notes())
+    return Prepared(operator.name, tuple((law.name, law.says) for law in chosen))
+
+
+def operator_named(name: str) -> Operator:
+    """The operator. Raises Unusable."""
+    from isoform.properties.columns import columns, operator, operators
+
+    try:
+        return operator(name)
+    except KeyError:
+        known = [o.name for column in columns() for o in operators(column)]
+        raise Unusable(f"there is no operator {name!r}; {nearest(name, known)}") from None
+
+
+def laws_of(plan: CheckPlan) -> tuple[Law, ...]:
+    """The laws that are to be tried, those that tell most first. Raises Unusable for a name that none has."""
+    from isoform.properties.laws import laws
+
+    known = {law.name: law for law in laws()}
+    for name in plan.laws:
+        if name not in known:
+            raise Unusable(f"there is no law {name!r}; {nearest(name, known)}")
+    order = dict.fromkeys((*(n for n in FIRST if n in known), *known))
+    return tuple(known[n] for n in order if not plan.laws or n in plan.laws)
+
+
+def kernel(plan: CheckPlan, function: Kernel | None) -> Kernel:
+    """The function itself: the one at hand, or the one that the plan names."""
+    if function is not None:
+        return function
+    assert plan.target is not None
+    return load(plan.target)
+
+
+def form_of(plan: CheckPlan, operator: Operator, function: Kernel, notes: Notes) -> Form:
+    """The form under test, whose calls are noted."""
+    from isoform.properties.operator import Form
+
+    form = Form(plan.name, contained(function, notes))
+    return Form(form.name, form.function, chunk=0 if form.takes("chunk_size") else plan.chunk)
+
+
+def right_form(operator: Operator) -> Any:
+    """Our own reference form of an operator, or None."""
+    from isoform.properties.columns import columns, operators
+
+    for column in columns():
+        if operator.name in [o.name for o in operators(column)]:
+            forms = importlib.import_module(f"isoform.impl.{column.replace('-', '_')}").FORMS
+            return forms.get(operator.name, (None,))[0]
+    return None
