@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 INSTALL := $(BIN)/python $(PIP_INSTALL)
-SETUP := pyproject.toml setup.py constraints.txt
+SETUP := pyproject.toml setup.py constraints.txt CITATION.cff
 
 .PHONY: verify test deep bench pictures lint clean
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +58,26 @@ def claim_content(result: ClaimResult) -> dict[str, Any]:
     """Return what is certified of one claim: all that `isoform show --json` prints, but times, and forms, which have their laws."""
     from isoform.properties.crosscheck import ENGINE
 
-    content = show_to_dict(result)
+    content = {**show_to_dict(result), "unfinished": list(result.unfinished)}
     evidence = [item for item in content["evidence"] if item["engine"] != ENGINE]
     return {**{key: value for key, value in content.items() if key not in ("schema", "seconds")}, "evidence": evidence}
+
+
+def result_of(content: Mapping[str, Any]) -> ClaimResult:
+    """Return a claim's result without its derivation, as a certificate has it. Raises KeyError or TypeError where it has it not."""
+    from isoform.derivations.claim import ClaimResult, Evidence, NearMissResult, Source
+
+    single = ("id", "version", "fingerprint", "title", "statement", "statement_latex", "verdict", "expected", "scope", "reason")
+    misses = [{**miss, "engines": tuple(miss["engines"]), "changes": tuple(miss["changes"])} for miss in content["near_misses"]["list"]]
+    return ClaimResult(
+        **{name: content[name] for name in single},
+        assumptions=tuple(content["assumptions"]),
+        assumed=tuple(content["assumed"]),
+        unfinished=tuple(content["unfinished"]),
+        sources=tuple(Source(**source) for source in content["sources"]),
+        evidence=tuple(Evidence(**item) for item in content["evidence"]),
+        near_misses=tuple(NearMissResult(**miss) for miss in misses),
+    )
 
 
 def digest(content: dict[str, Any]) -> str:

@@ -66,6 +66,14 @@ def progress(plan: Plan) -> Iterator[Callable[[Event], None]]:
         yield watch
 
 
+def watched(plan: Plan) -> Report:
+    """Run a plan and show how far it is."""
+    from isoform import runner
+
+    with progress(plan) as watch:
+        return runner.run(plan, watch)
+
+
 def print_report(report: Report) -> None:
     """Print the claims, the laws, what failed, and the counts."""
     screen = console()

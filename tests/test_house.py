@@ -170,7 +170,9 @@ def test_the_wheel_has_every_file_of_the_floors(tmp_path):
     build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(tmp_path / "tree")]
     subprocess.run([sys.executable, *build], check=True)
     (wheel,) = tmp_path.glob("isoform-*.whl")
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    names = zipfile.ZipFile(wheel).namelist()
+    packed = {name for name in names if ".dist-info/" not in name}
+    assert any(name.endswith(".dist-info/licenses/CITATION.cff") for name in names)
     assert packed == {in_wheel(name) for name in listed if PurePosixPath(name).parts[0] in FLOORS}
 
 

@@ -3,7 +3,8 @@
 import json
 import math
 import sys
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -28,12 +29,13 @@ time_limit = click.option(
 )
 
 
-def read_certificate(path: Path) -> dict[str, Any]:
-    """Return a certificate's content; one that was altered is a violation, anything else that cannot be read is wrong usage."""
+@contextmanager
+def reading_a_certificate() -> Iterator[None]:
+    """One that was altered is a violation, anything else that cannot be read is wrong usage."""
     from isoform import certificate
 
     try:
-        return certificate.read(path)
+        yield
     except certificate.Malformed as error:
         raise click.ClickException(str(error)) from None
     except certificate.Altered as error:

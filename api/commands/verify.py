@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from isoform.commands import options
-
-if TYPE_CHECKING:
-    from isoform.outcome import Report
-    from isoform.plan import Plan
 
 
 @click.command()
@@ -54,9 +49,11 @@ def command(
         for name in ("seed", "level"):
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{name} and --from exclude each other: the certificate gives the {name}")
-        report = recheck.recheck(options.read_certificate(given), *names, begin=_watched, **effort)
+        with options.reading_a_certificate():
+            content = certificate.read(given)
+        report = recheck.recheck(content, *names, begin=tables.watched, **effort)
     else:
-        report = _watched(plan.make(names, seed=seed, level=level, **effort))
+        report = tables.watched(plan.make(names, seed=seed, level=level, **effort))
     if target:
         certificate.write(report, target)
     if as_json:
@@ -64,13 +61,6 @@ def command(
     else:
         tables.print_report(report)
     return report.exit_code
-
-
-def _watched(wanted: Plan) -> Report:
-    from isoform import runner, tables
-
-    with tables.progress(wanted) as watch:
-        return runner.run(wanted, watch)
 
 
 def _check_target(path: Path) -> None:
