@@ -79,6 +79,8 @@ def _placed(values: Iterable[tuple[Argument, Any]], given: Given) -> tuple[list[
 
 def _plainly(result: Any, wiring: Wiring, operator: Operator, given: Given) -> Any:
     """What the plain call returns: the output, and the state where there is one. A lone tensor is the output."""
+    if not calls.output_axes(operator):
+        return result
     found = dict(zip((r.carries for r in wiring.returns), result)) if isinstance(result, (tuple, list)) else {OUT: result}
     plain = {OUT: calls.output_axes(operator), STATE: operator.state_axes}
     for r in wiring.returns:

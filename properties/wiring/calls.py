@@ -36,7 +36,10 @@ def scales(operator: Operator) -> bool:
 
 
 def output_axes(operator: Operator) -> str:
-    """The axes of the result in the plain call: those of values that have time, else of queries with the width of the values."""
+    """The axes of the result in the plain call: those of values that have time, else of queries with the width of the values.
+
+    "" for an operator whose results are returned as they are.
+    """
     for name in ("v", "u", "x"):
         given = operator.axes.get(name)
         if given is not None and "t" in given.axes.split():
