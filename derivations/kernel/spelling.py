@@ -38,6 +38,7 @@ class Style:
     fractions: Mapping[tuple[int, int], str]
     superscripts: Mapping[int, int]
     underscore: str
+    prime: str
     bars: str
     names: Names = field(default_factory=Names)
 
@@ -68,7 +69,7 @@ _SPELLINGS: Mapping[str, tuple[str, str]] = {
     "hat": ("$a\u0302", r"\hat{$a}"),
     "tilde": ("$a\u0303", r"\tilde{$a}"),
     "Digits": ("$a$d", "{${a}_{$d}}"),
-    "Prime": ("${a}′", "{$a'}"),
+    "Primes": ("$a$p", "{$a$p}"),
     "Suffix": ("${a}_$d", "{${a}_{$d}}"),
     "Indexed": ("${a}_$i", "${a}_$i"),
     "Fraction": ("$a/$b", r"\tfrac{$a}{$b}"),
@@ -145,6 +146,7 @@ TEXT = Style(
     fractions={(1, 2): "½", (1, 3): "⅓", (2, 3): "⅔", (1, 4): "¼", (3, 4): "¾", (1, 6): "⅙", (1, 8): "⅛"},
     superscripts=str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"),
     underscore="_",
+    prime="′",
     bars="‖",
 )
 
@@ -162,6 +164,7 @@ LATEX = Style(
     fractions={},
     superscripts={},
     underscore=r"\_",
+    prime="'",
     bars=r"\|",
 )
 
@@ -181,8 +184,8 @@ def spell_name(name: str, s: Style) -> str:
     out = _letters(letters, s)
     if digits:
         out = s.fill("Digits", a=out, d=digits.translate(s.digits))
-    for _ in primes:
-        out = s.fill("Prime", a=out)
+    if primes:
+        out = s.fill("Primes", a=out, p=s.prime * len(primes))
     return s.fill("Suffix", a=out, d=_suffix(suffix, s)) if suffix else out
 
 
