@@ -71,6 +71,9 @@ def named(function: Kernel) -> Target | None:
     try:
         if _attribute(home, path) is not function:
             return None
+    except AttributeError:
+        return None
+    try:
         spec = importlib.util.find_spec(str(module))
     except (AttributeError, ValueError, ImportError):
         spec = None
