@@ -219,7 +219,7 @@ def test_spelling(term: Any, plain: str, tex: str) -> None:
         ("t_1", "t_1", "{t_{1}}"),
         ("beta_max", "β_max", r"{\beta_{\mathrm{max}}}"),
         ("H'", "H′", "{H'}"),
-        ("H''_v", "H′′_v", "{{H''}_v}"),
+        ("H''_v", "H′′_v", "{{H''}_{v}}"),
         ("Abar", "Ā", r"\bar{A}"),
         ("Khat", "K\u0302", r"\hat{K}"),
         ("lambdatilde", "λ\u0303", r"\tilde{\lambda}"),
