@@ -169,10 +169,13 @@ class Reader:
         return number(read(x.expr))
 
     def _stack(self, x: tm.Stack) -> Poly:
-        if x.rows != 1:
-            raise Undecided(f"a matrix with a time axis is compared row by row: {x}")
-        body, i, lo, _ = x.args
-        return self._raw(cast(Term, tm.substitute(body, {i: lo})))
+        body, i, lo, hi = x.args
+        if x.rows == 1:
+            return self._raw(cast(Term, tm.substitute(body, {i: lo})))
+        # of several rows nothing is used here but that equal rows over one range make equal matrices
+        real = all(y.field == "real" for y in tm.walk(x) if isinstance(y, (tm.Var, tm.Apply)))
+        ixs = tuple(read(cast(Expr, e)) for e in (lo, hi))
+        return self._one(Atom("apply", f"stack{tm.PRIME}", ixs, args=(self._argument(x),), shape=x.shape, real=real))
 
     def _zero(self, x: tm.Zero) -> Poly:
         return []
