@@ -82,7 +82,7 @@ def run(
 
     ``follow`` makes of a task that has ended those that follow from it.
     """
-    crew = _Crew(jobs if follow else min(jobs, len(tasks)), warm_up)
+    crew = Crew(jobs if follow else min(jobs, len(tasks)), warm_up)
     crew.add(tasks)
     left = len(tasks)
     try:
@@ -97,7 +97,9 @@ def run(
         crew.stop()
 
 
-class _Crew:
+class Crew:
+    """Workers that take up tasks as they are added; what comes of them is in ``events``. Whoever makes one must stop it."""
+
     def __init__(self, jobs: int, warm_up: Callable[[], object]) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._todo: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
@@ -110,10 +112,12 @@ class _Crew:
             slot.start()
 
     def add(self, tasks: Sequence[Task]) -> None:
+        """Give the workers more to do."""
         for task in tasks:
             self._todo.put(task)
 
     def stop(self) -> None:
+        """Kill what still runs."""
         self._stopped.set()
         for _ in self._slots:
             self._todo.put(None)
