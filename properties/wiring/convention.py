@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..limits import Limits
+from ..limits import GRADIENT, Limits
+from ..tensors import SHORT
 
 OUT, STATE, UNUSED = "out", "state", "_"
 SIZE = "size"
@@ -18,19 +19,29 @@ class WiringError(ValueError):
 
 @dataclass(frozen=True)
 class Code:
-    """How the values of an argument are written: from the plain call's and back."""
+    """How the values of an argument are written, from the plain call's and back, and what cannot be asked of a kernel then."""
 
     says: str
     enter: Callable[[Any], Any]
     leave: Callable[[Any], Any]
+    limits: Limits = field(default_factory=Limits)
+
+
+def _short(says: str) -> dict[str, str]:
+    return {dtype: f"{says} rounded to {dtype} is another number" for dtype in SHORT}
 
 
 CODES = {
-    "exp": Code("exp(g): the decay itself", lambda x: x.exp(), lambda x: x.log()),
-    "neg": Code("-g: with the other sign", lambda x: -x, lambda x: -x),
-    "log-neg": Code("log(-g): the log of what is positive then", lambda x: (-x).log(), lambda x: -(x.exp())),
+    "exp": Code("exp(g)", lambda x: x.exp(), lambda x: x.log(), Limits(refuses=_short("exp(g)"))),
+    "neg": Code("-g", lambda x: -x, lambda x: -x),
+    "log-neg": Code(
+        "log(-g)",
+        lambda x: (-x).log(),
+        lambda x: -(x.exp()),
+        Limits(refuses={**_short("log(-g)"), GRADIENT: "log(-g) has no slope at g = 0"}),
+    ),
 }
-"""Of what the plain call has as g: a log-decay, or a pole."""
+"""Of what the plain call has as g, a number that is at most 0: a log-decay, or a pole."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,8 @@ class Wiring:
 
     ``own_scale`` is the kernel's own factor on the queries, None being K^-1/2. ``marks`` are arguments by which a kernel of this
     convention is known, ``otherwise`` other conventions that have the same name. ``limits`` are what nobody can ask of a kernel
-    that is called so, ``notes`` what a report says of it. ``settled`` says that the arguments are those of a certain kernel.
+    that is called so, ``notes`` what a report says of it. ``mapped`` says that a map may change it, ``settled`` that the arguments are
+    those of a certain kernel.
     """
 
     signature: str
@@ -90,6 +102,7 @@ class Wiring:
     otherwise: tuple[Wiring, ...] = ()
     limits: Limits = field(default_factory=Limits)
     notes: tuple[str, ...] = ()
+    mapped: bool = True
     settled: bool = False
 
     def carrying(self, plain: str) -> Argument | None:

@@ -35,7 +35,7 @@ def sdpa(operator: Operator) -> Wiring:
         *(Argument(n, n) for n in ("scale", "mask", *(("window_size",) if causal else ()))),
     )
     bridge = Bridge(partial(_into, causal), partial(_back, causal))
-    return Wiring("sdpa", arguments, (Result(OUT, "b h t v"),), bridge=bridge, notes=(NOTE,) if causal else ())
+    return Wiring("sdpa", arguments, (Result(OUT, "b h t v"),), bridge=bridge, notes=(NOTE,) if causal else (), mapped=False)
 
 
 def _into(causal: bool, kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -99,9 +99,7 @@ def _filter_step(whole: Callable[..., Any]) -> Callable[..., Any]:
     return _step_of(update, whole, FILTER, ("x", "conv_state", "weight", "bias", "activation"))
 
 
-def _step_of(
-    update: Callable[..., Any], whole: Callable[..., Any], other: dict[str, str], names: tuple[str, ...]
-) -> Callable[..., Any]:
+def _step_of(update: Callable[..., Any], whole: Callable[..., Any], other: dict[str, str], names: tuple[str, ...]) -> Callable[..., Any]:
     taken = {other.get(n, n) for n in inspect.signature(whole).parameters}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     update.__signature__ = inspect.Signature([inspect.Parameter(n, kind, default=None) for n in names if n in taken])  # type: ignore[attr-defined]
