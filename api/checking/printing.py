@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -44,23 +44,50 @@ def progress(total: Callable[[], int]) -> Iterator[Callable[[Event], None]]:
 
 
 def print_report(report: CheckReport) -> None:
-    """Print the laws, the witnesses, the diagnosis and the counts."""
+    """Print the laws, the witnesses, the diagnosis with a call that goes wrong, and the counts."""
     screen = console()
     rows = table("law", "verdict", "examples", "error/bound", "s")
     for law in report.laws:
         if law.verdict != "not-applicable":
             rows.add_row(*_row(law))
     screen.print(rows)
-    for law in report.laws:
-        if law.verdict in ("not-applicable", "unverified"):
-            screen.print(Text.assemble((f"{law.verdict}  ", COLOURS[law.verdict]), (law.law, "bold"), f": {law.detail}"))
-    for note in (*report.wiring, *report.limits, *report.notes):
-        screen.print(Text.assemble(("note  ", "yellow"), note))
+    for line in (*_left_out(report.laws), *_remarks(report)):
+        screen.print(line)
     for law in report.violated:
-        _print_witnesses(screen, law)
-    for line in report.diagnosis:
-        screen.print(Text.assemble(("diagnosis  ", "bold"), line))
+        for line in _witnesses(law):
+            screen.print(line, soft_wrap=True)
+    for found in report.diagnosis:
+        screen.print(Text.assemble(("\ndiagnosis  ", "bold"), found.says))
+    snippet = next((w.snippet for law in report.violated for w in (law.smallest, law.worst) if w is not None and w.snippet), "")
+    if snippet:
+        screen.print(Text(f"\n{snippet}"), soft_wrap=True)
     screen.print(_summary(report))
+
+
+def _left_out(laws: Iterable[LawReport]) -> Iterator[Text]:
+    """Laws without a verdict, by the reason why."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for law in laws:
+        if law.verdict in ("not-applicable", "unverified"):
+            reasons.setdefault((law.verdict, law.detail), []).append(law.law)
+    for (verdict, reason), names in reasons.items():
+        yield Text.assemble((f"{verdict}  ", COLOURS[verdict]), f"{reason}: ", (", ".join(names), "bold"))
+
+
+def _remarks(report: CheckReport) -> Iterator[Text]:
+    for kind in ("wiring", "limits", "notes"):
+        for remark in getattr(report, kind):
+            yield Text.assemble((f"{kind.rstrip('s')}  ", "yellow"), remark)
+
+
+def _witnesses(law: LawReport) -> Iterator[Text]:
+    """The smallest and the worst case in which a law does not hold."""
+    yield Text.assemble(("\nviolated  ", "red"), (law.law, "bold"), f": {law.says}")
+    for kind, witness in (("smallest", law.smallest), ("worst", law.worst)):
+        if witness is not None and (kind == "smallest" or sentence(witness) != sentence(law.smallest or witness)):
+            yield Text(f"  {kind}: {sentence(witness)}\n    with {witness.where}")
+    if law.smallest is not None and law.smallest.file:
+        yield Text(f"  isoform replay {law.smallest.file}")
 
 
 def _row(law: LawReport) -> tuple[Text | str, ...]:
@@ -69,20 +96,12 @@ def _row(law: LawReport) -> tuple[Text | str, ...]:
     return law.law, Text(law.verdict, style=COLOURS[law.verdict]), str(law.examples), ratio, f"{law.seconds:.1f}"
 
 
-def _print_witnesses(screen: Console, law: LawReport) -> None:
-    screen.print(Text.assemble(("\nviolated  ", "red"), (law.law, "bold"), f": {law.says}"))
-    for kind, witness in (("smallest", law.smallest), ("worst", law.worst)):
-        if witness is not None and (kind == "smallest" or witness != law.smallest):
-            screen.print(Text(f"  {kind}: {sentence(witness)}"))
-    if law.smallest is not None and law.smallest.snippet:
-        screen.print(Text("\n" + "".join(f"    {line}\n" for line in law.smallest.snippet.splitlines())))
-
-
 def sentence(witness: Witness) -> str:
     """A witness in one line."""
-    at = f" at {witness.place}" if witness.index else ""
-    numbers = "" if witness.found is None else f": {witness.found:.9g} where {witness.right:.9g} is right, within {witness.bound:.2g}"
-    return f"{witness.breaks}{at}{numbers}"
+    if witness.found is None:
+        return witness.breaks
+    at = f"at {witness.place}: " if witness.index else ""
+    return f"{witness.breaks}; {at}{witness.found:.9g} where {witness.right:.9g} is right, within {witness.bound:.2g}"
 
 
 def _summary(report: CheckReport) -> Text:

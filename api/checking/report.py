@@ -38,13 +38,20 @@ class Witness:
     @property
     def place(self) -> str:
         """The first bad entry in words, or ""."""
-        named = self.axes or tuple(f"axis {n}" for n in range(len(self.index)))
-        return ", ".join(f"{axis} {i}" for axis, i in zip(named, self.index, strict=True))
+        if not self.axes:
+            return f"index {list(self.index)}" if self.index else ""
+        return ", ".join(f"{axis} {i}" for axis, i in zip(self.axes, self.index, strict=True))
+
+    @property
+    def where(self) -> str:
+        """The case in words: sizes by axis, dtype, scale and structure."""
+        sizes = " ".join(f"{axis}={size}" for axis, size in self.case["sizes"])
+        return ", ".join((sizes, self.case["dtype"], f"{self.case['scale']} inputs", *self.case["flags"]))
 
     def to_dict(self) -> dict[str, Any]:
         """The witness as JSON has it; numbers that JSON cannot say are null."""
         numbers = {n: _finite(getattr(self, n)) for n in ("found", "right", "bound", "error_over_bound")}
-        return {**vars(self), **numbers, "axes": list(self.axes), "index": list(self.index), "place": self.place}
+        return {**vars(self), **numbers, "axes": list(self.axes), "index": list(self.index), "place": self.place, "where": self.where}
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,14 @@ class LawReport:
 
 
 @dataclass(frozen=True)
+class Diagnosis:
+    """One sentence on where a kernel fails and where it does not, and the violated laws that it is about."""
+
+    says: str
+    laws: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CheckReport:
     """The result of a check; it is to be read, so it has no truth value."""
 
@@ -96,7 +111,7 @@ class CheckReport:
     wiring: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    diagnosis: tuple[str, ...] = ()
+    diagnosis: tuple[Diagnosis, ...] = ()
     state: Literal["complete", "stopped", "interrupted"] = "complete"
     seconds: float = 0.0
     first_violation: float | None = None
@@ -141,7 +156,7 @@ class CheckReport:
             "limits": list(self.limits),
             "notes": list(self.notes),
             "laws": [law.to_dict() for law in self.laws],
-            "diagnosis": list(self.diagnosis),
+            "diagnosis": [{"says": d.says, "laws": list(d.laws)} for d in self.diagnosis],
             "summary": self.summary,
             "seconds": round(self.seconds, 3),
             "seconds_to_first_violation": None if self.first_violation is None else round(self.first_violation, 3),

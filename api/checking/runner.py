@@ -15,6 +15,7 @@ from isoform import pool
 from isoform.checking import plan as planning
 from isoform.checking import setup, trial
 from isoform.checking.containment import Left
+from isoform.checking.diagnosis import diagnose
 from isoform.checking.plan import CheckPlan
 from isoform.checking.report import CheckReport, LawReport, Witness
 from isoform.checking.target import Kernel, Unusable, named, parse, usable
@@ -175,6 +176,7 @@ def _report(plan: CheckPlan, progress: Progress, seconds: float) -> CheckReport:
         laws=laws,
         wiring=prepared.wiring,
         limits=prepared.limits,
+        diagnosis=diagnose(laws),
         notes=(*prepared.notes, *(() if plan.target else (UNCONTAINED,))),
         state=progress.state,
         seconds=seconds,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isoform.checking.containment import Notes, contained
@@ -12,6 +13,7 @@ from isoform.checking.target import Kernel, Unusable, load, nearest
 
 if TYPE_CHECKING:
     from isoform.properties.laws import Law
+    from isoform.properties.limits import Limits
     from isoform.properties.operator import Form, Operator
 
 FIRST = (
@@ -42,7 +44,7 @@ def prepare(plan: CheckPlan, function: Kernel | None = None) -> Prepared:
     """Load the kernel, prove its wiring, find its limits. Raises Unusable."""
     operator = operator_named(plan.operator)
     chosen = laws_of(plan)
-    form_of(plan, operator, kernel(plan, function), Notes())
+    form_of(plan, operator, contained(kernel(plan, function), Notes()))
     return Prepared(operator.name, tuple((law.name, law.says) for law in chosen))
 
 
@@ -77,12 +79,24 @@ def kernel(plan: CheckPlan, function: Kernel | None) -> Kernel:
     return load(plan.target)
 
 
-def form_of(plan: CheckPlan, operator: Operator, function: Kernel, notes: Notes) -> Form:
-    """The form under test, whose calls are noted."""
+def form_of(plan: CheckPlan, operator: Operator, function: Kernel, limits: Mapping[str, Any] | None = None) -> Form:
+    """The form under test: the kernel called as its signature says. Raises Unusable."""
     from isoform.properties.operator import Form
+    from isoform.properties.wiring import WiringError, adapt, wire
 
-    form = Form(plan.name, contained(function, notes))
-    return Form(form.name, form.function, chunk=0 if form.takes("chunk_size") else plan.chunk)
+    try:
+        call = adapt(function, operator, wire(function, operator, plan.signature, plan.map))
+    except WiringError as error:
+        raise Unusable(str(error)) from None
+    form = Form(plan.name, call, limits=read_limits(limits or {}), precision=plan.precision)
+    return replace(form, chunk=0 if form.takes("chunk_size") else plan.chunk)
+
+
+def read_limits(found: Mapping[str, Any]) -> Limits:
+    """Limits from what `asdict` makes of them."""
+    from isoform.properties.limits import Limits, Sizes
+
+    return Limits(tuple(Sizes(**s) for s in found.get("sizes", ())), found.get("refuses", {}))
 
 
 def right_form(operator: Operator) -> Any:

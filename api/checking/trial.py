@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoform.checking.containment import Notes, Tried, settle
+from isoform.checking.containment import Notes, Tried, contained, settle
 from isoform.checking.plan import CheckPlan
-from isoform.checking.report import LawReport, Witness
+from isoform.checking.report import LawReport
 from isoform.checking.setup import form_of, kernel, laws_of, operator_named
+from isoform.checking.snippet import Log
+from isoform.checking.survey import BUDGET, survey
 from isoform.checking.target import Kernel
+from isoform.checking.witness import as_dict, examine
 
 if TYPE_CHECKING:
     from isoform.properties.laws import Comparison, Law, LawResult
@@ -22,34 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass
 class Record:
-    """What a law compared: every comparison that can see, and of each case the first that failed."""
+    """What a law compared, also noted for those who come after: every comparison that tells anything.
 
+    ``first`` is the case that failed first, before there was a search for a smaller one.
+    """
+
+    notes: Notes
     tried: list[Tried] = field(default_factory=list)
-    failed: dict[Case, Comparison | str] = field(default_factory=dict)
+    first: Case | None = None
 
-    def add(self, case: Case, c: Comparison) -> bool:
-        """Keep a comparison; whether it is one that tells anything."""
-        fine = c.worst <= 1
-        if not fine:
-            self.failed.setdefault(case, c)
-        telling = not fine or not (c.blind or c.vacuous)
-        if telling:
-            self.tried.append(Tried(as_dict(case), c.what, fine))
-        return telling
-
-    def raised(self, case: Case, what: str) -> None:
-        """Keep what the kernel raised instead of a result."""
-        self.failed.setdefault(case, what)
-        self.tried.append(Tried(as_dict(case), what, False))
-
-
-def as_dict(case: Case) -> dict[str, Any]:
-    """A case as JSON has it."""
-    import json
-
-    found: dict[str, Any] = json.loads(case.to_json())
-    return found
-
+    def add(self, case: dict[str, Any], what: str, fine: bool) -> None:
+        """Keep a comparison."""
+        self.tried.append(Tried(case, what, fine))
+        self.notes.write("tried", (what, fine))
 
 def try_law(plan: CheckPlan, name: str, path: Path | None, function: Kernel | None = None) -> LawReport:
     """Hold the kernel against one law. What is done is noted to the path; without one, the process is not one that may die."""
@@ -61,40 +49,47 @@ def try_law(plan: CheckPlan, name: str, path: Path | None, function: Kernel | No
     if notes.contained:
         settle(notes)
     operator = operator_named(plan.operator)
-    form = form_of(plan, operator, kernel(plan, function), notes)
+    log = Log()
+    form = form_of(plan, operator, log.keeping(contained(kernel(plan, function), notes)))
     law = next(law for law in laws_of(plan) if law.name == name)
-    record = Record()
-    effort = LEVELS[plan.level]
-    result = run_law(recorded(law, record, notes), operator, form, examples=effort.examples, seed=plan.seed, corners=effort.corners)
-    return _report(law, result, record, time.perf_counter() - begin)
+    record, effort = Record(notes), LEVELS[plan.level]
+    watched = recorded(law, record)
+    result = run_law(watched, operator, form, examples=effort.examples, seed=plan.seed, corners=effort.corners)
+    found = _report(law, result, time.perf_counter() - begin)
+    if result.witness is not None:
+        cases = dict.fromkeys((result.witness.case, result.witness.worst_case))
+        smallest, *worst = (examine(watched, operator, form, case, log, plan.target) for case in cases)
+        if record.first is not None and not plan.fail_fast:
+            survey(watched, operator, form, record.first, BUDGET[plan.level])
+        found = replace(found, smallest=smallest, worst=worst[0] if worst else smallest)
+    return replace(found, tried=tuple(record.tried))
 
 
-def recorded(law: Law, record: Record, notes: Notes) -> Law:
+def recorded(law: Law, record: Record) -> Law:
     """The law, which keeps and notes what it compares."""
     from isoform.properties.operator import FormRaised
 
     def check(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
-        notes.write("case", as_dict(case))
+        given = as_dict(case)
+        record.notes.write("case", given)
         try:
             for c in law.check(operator, form, case):
-                if record.add(case, c):
-                    notes.write("tried", (c.what, record.tried[-1].fine))
+                fine = c.worst <= 1
+                if not fine or not (c.blind or c.vacuous):
+                    record.add(given, c.what, fine)
                 yield c
         except FormRaised as error:
-            record.raised(case, str(error))
-            notes.write("tried", (str(error), False))
+            record.add(given, str(error), False)
             raise
         finally:
-            notes.write("done")
+            if record.first is None and record.tried and not record.tried[-1].fine:
+                record.first = case
+            record.notes.write("done")
 
     return replace(law, check=check)
 
 
-def _report(law: Law, result: LawResult, record: Record, seconds: float) -> LawReport:
-    smallest = worst = None
-    if result.witness is not None:
-        smallest = witness(record, result.witness.case)
-        worst = witness(record, result.witness.worst_case)
+def _report(law: Law, result: LawResult, seconds: float) -> LawReport:
     return LawReport(
         law=law.name,
         says=law.says,
@@ -103,22 +98,4 @@ def _report(law: Law, result: LawResult, record: Record, seconds: float) -> LawR
         worst_error_over_bound=result.worst_error_over_bound,
         detail=result.detail,
         seconds=seconds,
-        smallest=smallest,
-        worst=worst,
-        tried=tuple(record.tried),
     )
-
-
-def witness(record: Record, case: Case) -> Witness:
-    """What came out wrong in a case, and where first."""
-    import numpy as np
-
-    c = record.failed[case]
-    if isinstance(c, str):
-        return Witness(as_dict(case), c, f"the call {c}")
-    if np.shape(c.found) != np.shape(c.truth):
-        return Witness(as_dict(case), c.what, f"{c.what} has shape {np.shape(c.found)} where {np.shape(c.truth)} is right")
-    at = c.first_bad()
-    found, right = complex(c.found[at]), complex(c.truth[at])
-    bound = float(np.broadcast_to(c.bound, np.shape(c.truth))[at])
-    return Witness(as_dict(case), c.what, f"{c.what} is wrong", (), at, found.real, right.real, bound, c.worst)

@@ -1,0 +1,130 @@
+"""What a case in which a law does not hold shows: the case run once more, its first bad entry, and what else came out right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from isoform.checking import snippet
+from isoform.checking.report import Witness
+from isoform.checking.snippet import Call, Log
+from isoform.checking.target import Target
+
+if TYPE_CHECKING:
+    from isoform.properties.laws import Comparison, Law
+    from isoform.properties.operator import Form, Operator
+    from isoform.properties.strategies import Case
+
+AXES = {
+    "b": "batch",
+    "t": "time",
+    "h": "head",
+    "hv": "head",
+    "hkv": "head",
+    "k": "key feature",
+    "v": "feature",
+    "d": "feature",
+    "c": "feature",
+    "m": "feature",
+    "n": "state",
+    "w": "tap",
+}
+"""Axes of the plain call in words."""
+UNSTEADY = "the same case came out right when it was run again: the kernel does not give one answer"
+
+
+def examine(law: Law, operator: Operator, form: Form, case: Case, log: Log, target: Target | None) -> Witness:
+    """Run a case again, up to its first comparison that fails; ``log`` is of the kernel's calls."""
+    from isoform.properties.operator import FormRaised
+    from isoform.properties.tensors import one_thread
+
+    try:
+        with one_thread(), log.open():
+            for c in law.check(operator, form, case):
+                if c.worst > 1:
+                    return _compared(operator, form, case, c, tuple(log.calls), target)
+    except FormRaised as error:
+        return Witness(as_dict(case), str(error), f"the call {error}")
+    return Witness(as_dict(case), law.name, UNSTEADY)
+
+
+def as_dict(case: Case) -> dict[str, Any]:
+    """A case as JSON has it."""
+    found: dict[str, Any] = json.loads(case.to_json())
+    return found
+
+
+def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: tuple[Call, ...], target: Target | None) -> Witness:
+    import numpy as np
+
+    also = _also(operator, form, case, c)
+    found, right = np.shape(c.found), np.shape(c.truth)
+    if found != right:
+        missing = "is not handed out" if found == (0,) else f"has the shape {found}, where {right} is right"
+        return Witness(as_dict(case), c.what, f"{c.what} {missing}{also}")
+    at = c.first_bad()
+    bound = float(np.broadcast_to(c.bound, right)[at])
+    spot = snippet.locate(c.found, at, calls, last="state" in c.what)
+    return Witness(
+        case=as_dict(case),
+        what=c.what,
+        breaks=f"{c.what} {'is wrong' if np.isfinite(c.found[at]) or not np.isfinite(c.truth[at]) else 'is not finite'}{also}",
+        axes=axes_of(operator, case, c),
+        index=at,
+        found=_number(c.found[at]),
+        right=_number(c.truth[at]),
+        bound=bound,
+        error_over_bound=c.worst,
+        snippet="" if spot is None else snippet.text(target, spot, _number(c.truth[at]), bound),
+    )
+
+
+def _number(x: Any) -> float:
+    """A real number as it is, of a complex one the part that is not real if the other is 0, else its size."""
+    x = complex(x)
+    return x.real if x.imag == 0 else x.imag if x.real == 0 else abs(x)
+
+
+def axes_of(operator: Operator, case: Case, c: Comparison) -> tuple[str, ...]:
+    """What the axes of a comparison are called: of outputs time is the second; () of what is neither outputs nor a state."""
+    from isoform.properties.laws.table import reference
+
+    truth = reference(operator, case)
+    shape = c.truth.shape
+    if truth.states is not None and "state" in c.what and len(shape) == truth.states.ndim - 1:
+        return _named(operator.state_axes.split(), len(shape))
+    if len(shape) == truth.output.ndim and len(shape) > 1 and shape[2:] == truth.output.shape[2:]:
+        last = {2: (), 3: ("feature",), 4: ("head", "feature")}.get(len(shape), ())
+        return ("batch", "time", *last)
+    return ()
+
+
+def _named(letters: list[str], count: int) -> tuple[str, ...]:
+    return tuple(AXES.get(letter, letter) for letter in letters) if len(letters) == count else ()
+
+
+def _also(operator: Operator, form: Form, case: Case, c: Comparison) -> str:
+    """What else holds of the tokens of this case, entered at once as the plain call has them."""
+    fine = whole(operator, form, case)
+    if "state" in c.what and fine.get("outputs"):
+        return " although the outputs are right"
+    if fine and all(fine.values()) and c.what != "output":
+        return " although all tokens at once come out right"
+    return ""
+
+
+def whole(operator: Operator, form: Form, case: Case) -> Mapping[str, bool]:
+    """Whether outputs, and the final state, of the plain call are those of the declaration; nothing where it raises."""
+    from isoform.properties.laws.table import instance, outputs, reference, state_after
+    from isoform.properties.operator import FormRaised
+
+    x, truth = instance(operator, case), reference(operator, case)
+    try:
+        found, state = operator.run(form.function, x)
+    except FormRaised:
+        return {}
+    fine = {"outputs": outputs("output", found, truth).worst <= 1}
+    if truth.states is not None and state is not None:
+        fine["final state"] = state_after("final state", state, truth, operator.length(x)).worst <= 1
+    return fine
