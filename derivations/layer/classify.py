@@ -10,6 +10,7 @@ pieces are those of the update, and refute that an update is affine which is sai
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -113,8 +114,9 @@ def classify(declaration: Declaration) -> Classification:
 
 def update(state: Recurrence, t: Symbol) -> Update:
     """The kind of one recurrence's update, in terms at time t."""
-    step, atom, put_back = _opened(state.member.step_at(t, state[t - 1]), (state[t - 1],))
+    put_back = _PutBack({})
     try:
+        step, atom, put_back = _opened(state.member.step_at(t, state[t - 1]), (state[t - 1],))
         found = linear(step, atom)
     except NotLinear as e:
         return Update(state, t, NOT_AFFINE, reason=e.why, term=put_back(e.term))
@@ -134,8 +136,9 @@ def read(declaration: Declaration) -> Read:
     """The read-out, as far as it is linear in the states at t and t - 1."""
     t = declaration.t
     members = tuple(s[at] for s in states(declaration) for at in (t, t - 1))
-    output, atoms, put_back = _opened(declaration.output, members)
+    put_back = _PutBack({})
     try:
+        output, atoms, put_back = _opened(declaration.output, members)
         found = linear(output, atoms)
     except (NotLinear, NoProduct) as e:
         return Read(False, reason=e.why, term=put_back(e.term))
@@ -164,16 +167,20 @@ def _opened(x: Term, members: tuple[Rec, ...]) -> tuple[Term, frozenset[Term], _
         kind = cast(tm.Var, m.args[3]).field
         atoms[m] = cast(Term, tm.fresh(tm.Var(f"{m.name}_before", (), m.rows, m.cols, kind), taken))
         taken |= {atoms[m]}
-    back = _PutBack({v: m for m, v in atoms.items()})
-    return cast(Term, _put(x, cast("dict[Basic, Basic]", atoms))), frozenset(atoms.values()), back
+    x = cast(Term, put(x, {tm.unnamed(m): v for m, v in atoms.items()}))
+    own = {tm.unnamed(m.moved(0)) for m in members}
+    for left in (n for n in tm.walk(x) if isinstance(n, Rec) and tm.unnamed(n.moved(0)) in own):
+        raise NoProduct(left, "the state at another time")
+    return x, frozenset(atoms.values()), _PutBack({v: m for m, v in atoms.items()})
 
 
-def _put(x: Basic, members: dict[Basic, Basic]) -> Basic:
+def put(x: Basic, members: Mapping[Basic, Basic]) -> Basic:
+    """A term with other terms for some members of recursions, where no index is bound that they speak of."""
     if x in members:
         return members[x]
     if not isinstance(x, (Term, tm.Tuple)) or not x.args:
         return x
-    args = [_put(a, members) for a in x.args]
+    args = [put(a, members) for a in x.args]
     return x if all(a is b for a, b in zip(args, x.args, strict=True)) else cast(Basic, x.func(*args))
 
 
@@ -199,4 +206,4 @@ def _own(found: set[Term], size: tm.Index) -> Term | None:
     return None if x == one(size) else x
 
 
-__all__ = ["NOT_AFFINE", "TWO_SIDED", "UNREAD", "Classification", "Read", "Update", "classify", "read", "states", "update"]
+__all__ = ["NOT_AFFINE", "TWO_SIDED", "UNREAD", "Classification", "Read", "Update", "classify", "put", "read", "states", "update"]

@@ -92,6 +92,13 @@ def plus(parts: Iterable[Term]) -> Term | None:
     return None if not found else found[0] if len(found) == 1 else tm.Add(*found)
 
 
+def place(sizes: Sequence[tm.Index], at: int) -> Term:
+    """A column of blocks of the given heights: I at one place, 0 elsewhere."""
+    if len(sizes) == 1:
+        return one(sizes[0])
+    return tm.Block(*[(one(n) if i == at else tm.Zero(n, sizes[at]),) for i, n in enumerate(sizes)])
+
+
 def linear(x: Term, atoms: frozenset[Term]) -> Linear:
     """Read a term as linear in some Vars without indices. Raises NotLinear, NoProduct."""
     return _read(cast(Term, tm.unnamed(x)), atoms)
@@ -223,20 +230,13 @@ def _block(x: Term, atoms: frozenset[Term]) -> Linear:
     grid = cast(tm.Block, x).grid
     heights, widths = [r[0].rows for r in grid], [b.cols for b in grid[0]]
     placed = [
-        times(_place(heights, r), b, _transpose(_place(widths, c)))
+        times(place(heights, r), b, _transpose(place(widths, c)))
         for r, row in enumerate(grid)
         for c, b in enumerate(row)
         if _holds(b, atoms)
     ]
     others = [[tm.Zero(b.rows, b.cols) if _holds(b, atoms) else b for b in row] for row in grid]
     return _add(tm.Add(*placed, tm.Block(*others)), atoms)
-
-
-def _place(sizes: Sequence[tm.Index], at: int) -> Term:
-    """A column of blocks with I at one place."""
-    if len(sizes) == 1:
-        return one(sizes[0])
-    return tm.Block(*[(one(n) if i == at else tm.Zero(n, sizes[at]),) for i, n in enumerate(sizes)])
 
 
 def _inside(x: Term, atoms: frozenset[Term]) -> Linear:

@@ -14,6 +14,7 @@ from isoform.derivations.kernel.terms import (
     indices,
     le,
     matrix,
+    named,
     recurrence,
     scalars,
     vector,
@@ -105,3 +106,14 @@ def test_every_declaration_of_the_house_is_read(architecture):
 
 def test_nothing_is_written():
     assert the(lambda t, H: H * Num(1)).write is None
+
+
+def test_a_state_under_a_name_is_seen():
+    """A member of a recursion whose step has named terms is the state all the same."""
+    u = the(lambda t, H: named("f", Hadamard(H, H)) + H)
+    assert u.kind == NOT_AFFINE
+
+
+def test_the_state_at_another_time_is_no_write():
+    S = recurrence("H", H0, lambda t, H: H + v[t] * k[t].T)
+    assert not classify(Declaration("x", {}, S[t - 2] * q[t], t, S, H0)).read.linear
