@@ -1,0 +1,129 @@
+"""The call of a declared layer: its arguments, their axes, and where they may lie.
+
+Tensors have batch, time and head first, parameters that are the same for all tokens the head alone: (b, t, h, …) and (h, …), or
+without heads (b, t, …) and (…). Then come the rows and the columns of the declaration, an axis of size 1 left out. A state has
+(b, h, …); a matrix H of d_v x d_k is handed out transposed, (b, h, k, v), and several states in one tensor (b, h, s), flattened and
+put one after the other.
+
+A decay may be given by its logarithm: ``logs`` maps its name in the declaration to that of the argument.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from sympy import Expr, Symbol
+
+from ..kernel.base import index_expression
+from ..kernel.formulas import Declaration
+from ..kernel.terms import Var
+
+STATE, FINAL, STEP_STATE = "initial_state", "output_final_state", "state"
+RESERVED = {STATE, FINAL, STEP_STATE, "chunk_size", "torch"}
+AXES = {"b", "t", "h"}
+UNDERSTOOD = "'real', 'LOW <= x <= HIGH', 'x <= HIGH', 'LOW <= x', '|x| <= HIGH', '|x| = HIGH', 'LOW <= x |y|^2 <= HIGH'"
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:/\d+)?)"
+_MIDDLE = re.compile(r"^(\w*|\|\w+\||\w+ \|\w+\|\^2)$")
+_SHAPE = re.compile(rf"^(?:{_NUMBER} (<=?) )?(.*?)(?: ?(<=?|>=?|=) {_NUMBER})?$")
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where the values of an input lie: low <= x <= high, entry by entry.
+
+    ``norm`` says that it is the length that lies there (of a matrix the largest of a unit vector's image); ``times`` names an
+    input whose squared length multiplies x. ``endless`` says that -∞ is among the values.
+    """
+
+    low: Fraction | None = None
+    high: Fraction | None = None
+    norm: bool = False
+    times: str = ""
+    endless: bool = False
+
+    @property
+    def free(self) -> bool:
+        """Whether every real number is allowed."""
+        return self.low is None and self.high is None
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of the call: the input of the declaration that it is, or whose logarithm (``log``)."""
+
+    name: str
+    input: str
+    atom: str
+    rows: Expr
+    cols: Expr
+    sequence: bool
+    log: bool = False
+    domain: Domain = field(default_factory=Domain)
+
+    @property
+    def sizes(self) -> tuple[Expr, ...]:
+        """The sizes of its own axes."""
+        return tuple(e for e in (self.rows, self.cols) if e != 1)
+
+    def axes(self, heads: bool) -> tuple[str, ...]:
+        """The names of its axes."""
+        lead = (("b", "t") if self.sequence else ()) + (("h",) if heads else ())
+        return (*lead, *map(axis, self.sizes))
+
+
+def arguments(declaration: Declaration, logs: Mapping[str, str] | None = None) -> tuple[Argument, ...]:
+    """The arguments of the call, in the declaration's order.
+
+    Raises ValueError for a name that Python or the call has already, a complex input, a domain that is not understood.
+    """
+    logs = logs or {}
+    unknown = sorted(set(logs) - set(declaration.inputs))
+    if unknown:
+        raise ValueError(f"{declaration.operator} has no input {', '.join(unknown)}; it has {', '.join(declaration.inputs)}.")
+    found = tuple(_argument(declaration, name, family, logs.get(name)) for name, family in declaration.inputs.items())
+    for a in found:
+        if not a.name.isidentifier() or keyword.iskeyword(a.name) or a.name in RESERVED:
+            raise ValueError(f"{declaration.operator}: {a.name!r} cannot name an argument; use an identifier that is still free.")
+    return found
+
+
+def _argument(declaration: Declaration, name: str, family: Any, log: str | None) -> Argument:
+    if family.field == "complex":
+        raise ValueError(f"{declaration.operator}: the input {name} is complex; only real layers have a generated form.")
+    sequence = not isinstance(family, Var)
+    rows, cols = index_expression(family.rows), index_expression(family.cols)
+    where = domain(declaration.domains.get(name, "real"), f"{declaration.operator}: the domain of {name}")
+    return Argument(log or name, name, family.name, rows, cols, sequence, log is not None, where)
+
+
+def domain(words: str, where: str = "the domain") -> Domain:
+    """Read a domain from its words. Raises ValueError for those that are not understood."""
+    parts = [p.strip() for p in words.replace("features:", "").split(",")]
+    endless = any("-inf" in p for p in parts)
+    bounds = [p for p in parts if p and p not in ("real", "real or complex", "any") and "-inf" not in p]
+    bounds = [p.removeprefix("real").strip() for p in bounds]
+    if not bounds:
+        return Domain(endless=endless)
+    found = _SHAPE.match(bounds[0])
+    middle = found[3].strip() if found else ""
+    if len(bounds) > 1 or found is None or not (found[1] or found[5]) or not _MIDDLE.match(middle):
+        raise ValueError(f"{where} is {words!r}; understood are {UNDERSTOOD}.")
+    low, _, _, relation, high = found.groups()
+    ends = [None if n is None else Fraction(n) for n in (low, high)]
+    if relation in (">", ">="):
+        ends = [ends[1], None]
+    if relation == "=":
+        ends = [ends[1], ends[1]]
+    return Domain(ends[0], ends[1], middle.startswith("|"), middle.split("|")[1] if middle.endswith("^2") else "", endless)
+
+
+def axis(size: Expr) -> str:
+    """The name of an axis of this size; that of d_k is k."""
+    name = str(size).replace(" ", "")
+    name = name.removeprefix("d_") if isinstance(size, Symbol) else name
+    return f"{name}_" if name in AXES else name

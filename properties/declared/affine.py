@@ -1,0 +1,93 @@
+"""The sums of the absolute values of an affine update's terms, and what its number and diagonals keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from isoform.derivations.kernel.terms import Num, Rec, walk
+from isoform.derivations.layer.side import GENERAL, Side
+
+from .numbers import Rounded
+from .token import Token, directions, flat, jacobians, slopes, spread
+
+Array = np.ndarray[Any, Any]
+TOGETHER = 2.0**-40
+"""Relative rounding of a Jacobian in float64, and more."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """The sum of the absolute values of an update's terms, for a state of absolute values M: ``by`` (…, n, n) M + ``own`` (…, n).
+
+    ``error_by`` and ``error_own`` say the same of its rounding error, ``kept`` (…, n) what numbers and diagonals keep of M, and
+    ``solves`` whether the rest depends on the state.
+    """
+
+    by: Array
+    own: Array
+    error_by: Array
+    error_own: Array
+    kept: Array
+    solves: bool
+
+    def token(self, t: int) -> Affine:
+        """The update of one token."""
+        return Affine(*(a[:, :, t] for a in (self.by, self.own, self.error_by, self.error_own, self.kept)), self.solves)
+
+    def rest(self, size: Array) -> Array:
+        """The terms beside what is kept."""
+        return np.maximum(self.found(size) + _like(self.own, size), 0.0)
+
+    def found(self, size: Array) -> Array:
+        """Those of them that the state is in."""
+        return np.maximum(_times(self.by, size) - _like(self.kept, size) * size, 0.0)
+
+    def error(self, size: Array) -> Array:
+        """The rounding error."""
+        return _times(self.error_by, size) + _like(self.error_own, size)
+
+
+def _times(matrix: Array, size: Array) -> Array:
+    """(b, h, n, n) times (b, h, …, n)."""
+    return np.asarray(np.einsum("bhij,bh...j->bh...i", matrix, size))
+
+
+def _like(x: Array, size: Array) -> Array:
+    """(b, h, n) beside (b, h, …, n)."""
+    return x.reshape(*x.shape[:2], *(1,) * (size.ndim - 3), x.shape[-1])
+
+
+def affine(at: Token, system: Rounded) -> Affine | None:
+    """The sums of an affine update; None where it is not affine in all states together."""
+    found = at.layer.classification
+    updates = found.updates
+    sides = [cast(Side, s) for u in updates for s in (u.left, u.right)] if found.affine else []
+    zero = tuple(np.zeros_like(s) for s in at.before)
+    if not found.affine or any(isinstance(n, Rec) for s in sides for n in walk(s.matrix)) or not _together(at, zero):
+        return None
+    moved = tuple((s + 0 * d.real, z + d, z + 0 * d) for s, z, d in zip(at.before, zero, directions(at.before), strict=True))
+    alone = tuple((s, z, z) for s, z in zip(at.before, zero, strict=True))
+    by, fixed = spread(at.updated(system, moved), moved), spread(at.updated(system, alone), alone)
+    size, error = (slopes(flat(tuple(v[n] + 0j for v in by))) for n in (1, 2))
+    own, error_own = (flat(tuple(v[n] for v in fixed)) for n in (1, 2))
+    kept = [_base(at, cast(Side, u.left)) * _base(at, cast(Side, u.right)).swapaxes(-1, -2) for u in updates]
+    wide = tuple(np.broadcast_to(np.abs(k), s.shape) for k, s in zip(kept, at.before, strict=True))
+    return Affine(size, own, error, error_own, flat(wide), any(s.outers for s in sides))
+
+
+def _together(at: Token, zero: tuple[Array, ...]) -> bool:
+    """Whether no product of two states is written to a third."""
+    return len(zero) == 1 or bool(np.allclose(jacobians(at, zero), jacobians(at, at.before), rtol=TOGETHER, atol=0))
+
+
+def _base(at: Token, side: Side) -> Array:
+    """What a transition keeps of each row (…, n, 1): a number or a diagonal."""
+    if side.kind == GENERAL:
+        return np.zeros((1, 1))
+    number = np.zeros((1, 1)) if side.number is None else np.ones((1, 1)) if side.number == Num(1) else at.term(side.number)
+    if side.diagonal is None:
+        return number
+    return np.asarray(at.term(side.diagonal).diagonal(axis1=-2, axis2=-1)[..., None] + number)

@@ -1,0 +1,203 @@
+"""Two number systems of float64 for the terms of a declaration, many matrices at once: plain ones, and ones with their rounding errors.
+
+A value is a tuple of arrays (…, rows, cols): the numbers alone, or with them ``size``, the sum of the absolute values of all
+terms, and ``error``, how far a form may be off that evaluates the term in any order of its sums and products. Size and error may
+have an imaginary part of a complex step, `STEP` times their derivative in a direction of non-negative changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sympy import Basic
+
+from isoform.derivations.evaluate.errors import Undefined, UnsupportedTerm
+from isoform.derivations.evaluate.frame import TOP, Frame
+from isoform.derivations.evaluate.program import compiled
+from isoform.derivations.evaluate.systems import Number, System, Truth
+from isoform.derivations.kernel.terms import Term
+
+from ..bounds import EXPONENTIAL, SPLIT, gamma
+from ..oracle import STEP
+
+Array = np.ndarray[Any, Any]
+Value = tuple[Array, ...]
+Function = Callable[[Array], Array]
+FUNCTION = EXPONENTIAL
+"""Units in the last place of a function, its argument being right."""
+
+
+@dataclass(frozen=True)
+class Floats(System):
+    """float64 matrices, or complex128 ones for a complex step."""
+
+    name: str = "float64, many at once"
+
+    def of(self, rows: int, cols: int, numbers: Sequence[Sequence[Number]]) -> Value:
+        return (np.array([[float(x) for x in r] for r in numbers]).reshape(rows, cols),)  # type: ignore[arg-type]
+
+    def build(self, rows: int, cols: int, flat: list[Any]) -> Value:
+        raise UnsupportedTerm("many matrices at once have no single entries")
+
+    def shape(self, a: Value) -> tuple[int, int]:
+        return a[0].shape[-2], a[0].shape[-1]
+
+    def table(self, a: Value) -> list[list[Any]]:
+        raise UnsupportedTerm("many matrices at once have no single entries")
+
+    def entry_text(self, x: Any) -> str:
+        return repr(x)
+
+    def equal(self, a: Value, b: Value) -> Any:
+        raise UnsupportedTerm("float64 decides nothing")
+
+    def nonzero(self, a: Value) -> Truth:
+        raise UnsupportedTerm("float64 decides nothing")
+
+    invertible = nonzero
+
+    # what moves entries about
+
+    def transpose(self, a: Value) -> Value:
+        return tuple(x.swapaxes(-1, -2) for x in a)
+
+    def part(self, a: Value, top: int, bottom: int, left: int, right: int) -> Value:
+        return tuple(x[..., top:bottom, left:right] for x in a)
+
+    def stack(self, rows: Sequence[Value], cols: int) -> Value:
+        return tuple(_joined(x, -2) for x in zip(*rows, strict=True)) if rows else self.zeros(0, cols)
+
+    def block(self, grid: Sequence[Sequence[Value]]) -> Value:
+        lines = [[_joined(x, -1) for x in zip(*row, strict=True)] for row in grid]
+        return tuple(_joined(x, -2) for x in zip(*lines, strict=True))
+
+    def diag(self, v: Value) -> Value:
+        return tuple(x * np.eye(x.shape[-2]) for x in v)
+
+    def reshape(self, a: Value, rows: int, cols: int) -> Value:
+        return tuple(x.reshape(*x.shape[:-2], rows, cols) for x in a)
+
+    def trace(self, a: Value) -> Value:
+        ones = self.of(1, self.shape(a)[0], ((1,) * self.shape(a)[0],))
+        return self.mul(self.mul(ones, self.hadamard(a, self.eye(self.shape(a)[0]))), self.transpose(ones))
+
+    # arithmetic
+
+    def add(self, a: Value, b: Value) -> Value:
+        return (a[0] + b[0],)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return (a[0] @ b[0],)
+
+    def scale(self, s: Value, a: Value) -> Value:
+        return self.hadamard(s, a)
+
+    def hadamard(self, a: Value, b: Value) -> Value:
+        return (a[0] * b[0],)
+
+    def inverse(self, a: Value) -> Value:
+        if self.shape(a) != (1, 1):
+            raise UnsupportedTerm("the inverse of a matrix has no bound here; write it out (Sherman and Morrison), or as a quotient")
+        return self._entries(a, lambda x: 1 / x, lambda x: x**-2, lambda x: 2 * np.abs(x) ** -3)
+
+    def exp(self, a: Value) -> Value:
+        n = self.shape(a)[0]
+        if n == 1:
+            return self._entries(a, np.exp, np.exp, np.exp)
+        kept = np.eye(n)
+        if any(np.any(x * (1 - kept)) for x in a):
+            raise UnsupportedTerm("the exponential of a matrix that is not diagonal has no bound here")
+        return tuple(x * kept for x in self._entries(a, np.exp, np.exp, np.exp))
+
+    def log(self, a: Value) -> Value:
+        return self._entries(a, np.log, lambda x: 1 / x, lambda x: x**-2)
+
+    def sqrt(self, a: Value) -> Value:
+        return self._entries(a, np.sqrt, lambda x: x**-0.5 / 2, lambda x: x**-1.5 / 4)
+
+    def _entries(self, a: Value, f: Function, slope: Function, bend: Function) -> Value:
+        """A function of entries, with the sizes of its two derivatives."""
+        return (f(a[0]),)
+
+
+@dataclass(frozen=True)
+class Rounded(Floats):
+    """Numbers beside their sizes and errors, in a precision."""
+
+    unit: float = 0.0
+    tiny: float = 0.0
+    name: str = "float64 beside its rounding errors"
+
+    def of(self, rows: int, cols: int, numbers: Sequence[Sequence[Number]]) -> Value:
+        (x,) = super().of(rows, cols, numbers)
+        size = np.abs(x)
+        short = np.array([[float(n) == n and abs(n) < 2**11 and n == int(n) for n in r] for r in numbers]).reshape(rows, cols)  # type: ignore[arg-type, operator]
+        return x, size, np.where(short, 0.0, self.unit * size)
+
+    def add(self, a: Value, b: Value) -> Value:
+        size = a[1] + b[1]
+        return a[0] + b[0], size, a[2] + b[2] + self.unit * size
+
+    def mul(self, a: Value, b: Value) -> Value:
+        """A product, on a tensor core (`SPLIT`) or not."""
+        size = a[1] @ b[1]
+        count = a[0].shape[-1]
+        rounding = gamma(count + SPLIT, self.unit) * size + self._lost(size, count)
+        return a[0] @ b[0], size, a[2] @ b[1] + a[1] @ b[2] + a[2] @ b[2] + rounding
+
+    def hadamard(self, a: Value, b: Value) -> Value:
+        size = a[1] * b[1]
+        return a[0] * b[0], size, a[2] * b[1] + a[1] * b[2] + a[2] * b[2] + self.unit * size + self._lost(size, 1)
+
+    def _lost(self, size: Array, count: int) -> Array:
+        """What may be lost of products too small to be held, and of their derivatives."""
+        lost = self.tiny * count * (1 + 1j * STEP) if np.iscomplexobj(size) else self.tiny * count
+        return np.where(size != 0, lost, 0.0)
+
+    def _entries(self, a: Value, f: Function, slope: Function, bend: Function) -> Value:
+        """f(x) to first order, with what an error of the argument costs its derivative."""
+        x, size, error = a
+        with np.errstate(all="ignore"):
+            value, first, second = f(x), np.abs(slope(x)), np.abs(bend(x))
+            moved = first * np.imag(size) * 1j if np.iscomplexobj(size) else 0.0
+            more = second * np.imag(size) * np.real(error) * 1j if np.iscomplexobj(size) else second * error**2
+            found = np.abs(value) + moved
+            error = first * error + more
+        return value, found, error + FUNCTION * self.unit * found + self.tiny
+
+
+def _joined(parts: Sequence[Array], axis: int) -> Array:
+    """Arrays one behind the other, whose leading axes are spread."""
+    lead = np.broadcast_shapes(*(p.shape[:-2] for p in parts))
+    return np.concatenate([np.broadcast_to(p, (*lead, *p.shape[-2:])) for p in parts], axis)
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Values by name; where ``time`` is the name of an axis, those of a sequence have it and are asked for at a time."""
+
+    values: Mapping[str, Value]
+    by_time: bool = False
+
+    def atom(self, name: str, indices: tuple[int, ...], rows: int, cols: int, field: str) -> Value:
+        if name not in self.values:
+            raise Undefined(f"{name} is no input of the declaration")
+        found = self.values[name]
+        return tuple(x[..., indices[0] - 1, :, :] for x in found) if self.by_time and indices else found
+
+    def function(self, name: str, arguments: list[Value], rows: int, cols: int, field: str) -> Value:
+        raise UnsupportedTerm(f"the uninterpreted function {name} cannot be run")
+
+
+def frame(system: System, values: Mapping[str, Value], sizes: Mapping[Basic, int], by_time: bool = False) -> Frame:
+    """A frame over values by name, with the sizes of the axes."""
+    return Frame(system, Atoms(values, by_time), sizes)
+
+
+def value(x: Term, at: Frame) -> Value:
+    """The value of a term that is unnamed. Raises EvaluationError."""
+    found: Value = compiled(x, TOP)(at)
+    return found
