@@ -11,6 +11,7 @@ from importlib import import_module
 
 import click
 
+from isoform.derivations.guests import ColumnError
 from isoform.exits import Exit
 from isoform.selection import UnknownName
 
@@ -21,6 +22,7 @@ COMMANDS = {
     "show": "Show a claim: statement, assumptions, steps, near misses.",
     "trust": "Show what a claim's verdict rests on.",
     "cite": "Print BibTeX for claims, the release and their sources.",
+    "report": "Write what a run finds as a static site.",
     "lock": "Write claims.lock, or check it.",
 }
 EPILOG = (
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return Exit.USAGE
-    except UnknownName as error:
+    except (UnknownName, ColumnError) as error:
         return _say(str(error), Exit.USAGE)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", Exit.INTERRUPTED)

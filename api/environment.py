@@ -9,16 +9,24 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
+from isoform.derivations.guests import guests
+
 
 def environment() -> dict[str, Any]:
-    """Return Python, platform, isoform, its commit in a checkout, and the versions of the packages that it stands on."""
+    """Return Python, platform, isoform, its commit in a checkout, the packages that it stands on, and those that bring columns."""
     return {
         "isoform": version("isoform"),
         "commit": commit(Path(__file__).parents[1]),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": packages(),
+        "columns": columns(),
     }
+
+
+def columns() -> dict[str, str]:
+    """Return the columns of other packages, each with the distribution that brings it and its version."""
+    return {name: f"{guest.distribution} {guest.version}" for name, guest in guests().items()}
 
 
 def packages() -> dict[str, str]:

@@ -63,10 +63,12 @@ class Trust:
 
 
 def claims(*names: str) -> tuple[LockEntry, ...]:
-    """Return what the lock file says of the named claims and architectures (all, if none is named)."""
-    from isoform.derivations.lock import read
+    """Return what the lock file says of the named claims and architectures (all, if none is named), and what other packages claim."""
+    from isoform.derivations import lock, registry
+    from isoform.derivations.guests import guests
 
-    entries = {entry.id: entry for entry in read()}
+    others = map(lock.entry_of, registry.claims(guests())) if guests() else ()
+    entries = {entry.id: entry for entry in (*lock.read(), *others)}
     return tuple(entries[id] for id in select(names, tuple(entries)))
 
 

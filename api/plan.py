@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from isoform.pool import Task, default_jobs, threads_each
@@ -85,8 +86,20 @@ def selected_claims(names: Iterable[str]) -> tuple[Claim, ...]:
 
 
 def implemented() -> frozenset[str]:
-    """Return the columns that have a file in impl/ and one in properties/, forms and their operators, without importing any."""
-    return frozenset.intersection(*(_modules(f"isoform.{floor}") for floor in ("impl", "properties")))
+    """Return the columns, as files are named, that have forms and operators for them, in impl/ and properties/; none is imported."""
+    from isoform.derivations.guests import guests
+
+    both = ("impl", "properties")
+    own = frozenset.intersection(*(_modules(f"isoform.{floor}") for floor in both))
+    return own | {name.replace("-", "_") for name, guest in guests().items() if all(map(guest.has, both))}
+
+
+def forms(name: str) -> ModuleType:
+    """Return the module of a column's forms; the name is that of a file, or as in ids."""
+    from isoform.derivations.guests import guests
+
+    guest = guests().get(name.replace("_", "-"))
+    return guest.load("impl") if guest else importlib.import_module(f"isoform.impl.{name.replace('-', '_')}")
 
 
 def _modules(package: str) -> frozenset[str]:
@@ -114,5 +127,5 @@ def cross_check(name: str, level: str, seed: int) -> Any:
     """Hold a column's forms against its proved statements, in a worker."""
     from isoform.properties.crosscheck import crosscheck
 
-    forms = importlib.import_module(f"isoform.impl.{name}")
-    return crosscheck(name, forms.FORMS, getattr(forms, "STEPS", {}), getattr(forms, "CACHED", {}), level=level, seed=seed)
+    own = forms(name)
+    return crosscheck(name, own.FORMS, getattr(own, "STEPS", {}), getattr(own, "CACHED", {}), level=level, seed=seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from isoform import runner
 from isoform.citing import references
 from isoform.citing.bibtex import Entry, escape, names, slug, verbatim
 from isoform.citing.release import Release, release
+from isoform.environment import columns
 from isoform.outcome import SCHEMA, Failure, Report, claim_to_dict, exit_code, failure_to_dict, judge_claim, verdict_line
-from isoform.selection import select
+from isoform.selection import architecture, select
 
 if TYPE_CHECKING:
     from isoform.derivations.claim import ClaimResult, Source
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 class Citation:
     """How to cite claims: the results of a run or a certificate, the release that they are of, and what keeps a claim from holding.
 
-    ``certificate`` is the digest of the certificate that they are taken from; empty, if they were verified just now.
+    ``columns`` names the packages of the columns that are not isoform's. ``certificate`` is the digest of the certificate that the
+    results are taken from; empty, if they were verified just now.
     """
 
     claims: tuple[ClaimResult, ...]
     release: Release
     failures: tuple[Failure, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
     certificate: str = ""
 
     @property
@@ -39,7 +42,7 @@ class Citation:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The BibTeX entries: each claim, the release, each source once."""
-        own = (claim_entry(claim, self.release, self.certificate) for claim in self.claims)
+        own = (claim_entry(claim, self.release, self.columns.get(architecture(claim.id), ""), self.certificate) for claim in self.claims)
         sources = (source_entry(source.citation) for claim in self.claims for source in claim.sources)
         return (*own, release_entry(self.release), *{entry.key: entry for entry in sources}.values())
 
@@ -82,7 +85,7 @@ def cite(*ids: str, certificate: str | Path | None = None, seed: int = 0, time_l
 
 def of_report(report: Report) -> Citation:
     """Return how to cite the claims of a run."""
-    return Citation(report.claims, release(), report.failures)
+    return Citation(report.claims, release(), report.failures, columns())
 
 
 def of_certificate(content: Mapping[str, Any], *ids: str) -> Citation:
@@ -90,22 +93,27 @@ def of_certificate(content: Mapping[str, Any], *ids: str) -> Citation:
     theirs = {claim["id"]: claim for claim in content["claims"]}
     try:
         results = tuple(certificates.result_of(theirs[id]) for id in select(ids, tuple(theirs)))
-        version = str(content["environment"]["isoform"])
+        version, others = str(content["environment"]["isoform"]), dict(content["environment"]["columns"])
     except (KeyError, TypeError) as error:
         raise certificates.Malformed(f"the certificate lacks what is cited: {error}") from None
     of = release()
     of = of if version == of.version else replace(of, version=version, date="", doi="")
-    return Citation(results, of, tuple(failure for result in results for failure in judge_claim(result)), content["digest"])
+    failures = tuple(failure for result in results for failure in judge_claim(result))
+    return Citation(results, of, failures, others, content["digest"])
 
 
-def claim_entry(claim: ClaimResult, of: Release, certificate: str = "") -> Entry:
-    """Return the entry of a claim: what it says in words, where it stands, and what was found."""
+def claim_entry(claim: ClaimResult, of: Release, package: str = "", certificate: str = "") -> Entry:
+    """Return the entry of a claim: what it says in words, where it stands, and what was found.
+
+    Of a claim of another package that package is named; who wrote it, and when, is not known here.
+    """
+    where = f"claim {claim.id}, version {claim.version}"
     fields = {
-        "author": names(of.authors),
+        "author": "" if package else names(of.authors),
         "title": verbatim(claim.title),
-        "howpublished": escape(f"isoform {of.version}, claim {claim.id}, version {claim.version}"),
-        "year": of.year,
-        "url": escape(of.url),
+        "howpublished": escape(f"{package}, {where}, verified by isoform {of.version}" if package else f"isoform {of.version}, {where}"),
+        "year": "" if package else of.year,
+        "url": "" if package else escape(of.url),
         "note": escape(". ".join(_facts(claim, certificate)) + "."),
     }
     return Entry(f"isoform:{claim.id.replace('/', ':')}", fields)

@@ -9,11 +9,11 @@ from isoform.commands import options
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock file and the claims disagree.")
 @options.as_json
 def command(check: bool, as_json: bool) -> int:
-    """Write the lock file: every claim's id, version, title and fingerprint."""
+    """Write the lock file: every claim's id, version, title and fingerprint; columns of other packages have no part in it."""
     from isoform import outcome
     from isoform.derivations import lock, registry
 
-    claims = registry.claims()
+    claims = registry.claims(registry.own())
     try:
         problems = lock.check(claims) if check else ()
         if not check:

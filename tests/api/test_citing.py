@@ -219,13 +219,22 @@ def test_an_older_certificate_is_not_given_the_date_of_this_release(house):
     claim = {"id": "a/b", "version": 1, "fingerprint": "f", "title": "T", "statement": "s", "statement_latex": "s", "verdict": "proved"}
     claim |= {"expected": "proved", "scope": "all sizes", "reason": "", "assumptions": [], "assumed": [], "unfinished": [], "sources": []}
     claim |= {"evidence": [], "near_misses": {"list": []}}
-    content = {"claims": [claim], "environment": {"isoform": "0.0.1"}, "digest": "d"}
+    content = {"claims": [claim], "environment": {"isoform": "0.0.1", "columns": {}}, "digest": "d"}
     found = citation.of_certificate(content, "a/b")
     assert (found.release.version, found.release.year, release_here.year) == ("0.0.1", "", release_here.date[:4])
     assert found.exit_code == 3  # one engine's word, or none, does not suffice
     del claim["title"]
     with pytest.raises(citation.certificates.Malformed, match="title"):
         citation.of_certificate(content, "a/b")
+
+
+def test_a_claim_of_another_package_is_not_ours(house, monkeypatch):
+    monkeypatch.setattr(citation, "columns", lambda: {"alpha": "their-layers 2.0"})
+    found = parsed(isoform.cite("alpha/holds", "beta-net/refuted").bibtex)
+    theirs, ours = found["isoform:alpha:holds"], found["isoform:beta-net:refuted"]
+    assert theirs["howpublished"] == f"their-layers 2.0, claim alpha/holds, version 1, verified by isoform {isoform.__version__}"
+    assert theirs.keys().isdisjoint({"author", "year"})
+    assert ours["author"] == "{The isoform authors}" and ours["year"]
 
 
 def test_cite_needs_a_claim(run):
