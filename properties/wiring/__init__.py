@@ -10,6 +10,7 @@ from typing import Any
 
 from ..operator import Operator
 from .adapting import adapt
+from .asking import asked
 from .convention import Argument, Bridge, Result, Wiring, WiringError
 from .disguising import disguise
 from .limiting import both, parse_limits
@@ -53,4 +54,5 @@ def wire(function: Callable[..., Any], operator: Operator, signature: str = "pla
     """
     if signature not in SIGNATURES:
         raise WiringError(f"there is no signature {signature!r}; it is one of {', '.join(SIGNATURES)}")
-    return settle(function, operator, parse_map(text, operator, SIGNATURES[signature](operator)))[1]
+    settled = settle(function, operator, parse_map(text, operator, SIGNATURES[signature](operator)))[1]
+    return asked(function, operator, settled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..limits import GRADIENT, Limits
@@ -51,6 +51,7 @@ class Argument:
     ``name`` is "" for one that is given by position. ``aliases`` are other names that it may have. ``axes`` are "" where they
     are the plain call's. ``carries`` may be "size(h)", the size of an axis. One that carries nothing is the constant ``value``,
     for kernels that name it, or for all if ``always``; that also has ``value`` stand for a plain argument which a call does not have.
+    ``stated`` says that the kernel must have it, since a map says so.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Argument:
     aliases: tuple[str, ...] = ()
     value: Any = None
     always: bool = False
+    stated: bool = False
 
     @property
     def axis(self) -> str:
@@ -104,6 +106,10 @@ class Wiring:
     notes: tuple[str, ...] = ()
     mapped: bool = True
     settled: bool = False
+
+    def without(self, *plain: str) -> Wiring:
+        """The wiring of a kernel that is never given these plain arguments."""
+        return replace(self, arguments=tuple(a for a in self.arguments if a.carries not in plain))
 
     def carrying(self, plain: str) -> Argument | None:
         """The argument that carries a plain one, if there is one."""

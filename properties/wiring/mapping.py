@@ -82,11 +82,11 @@ def _entry(text: str, operator: Operator) -> _Entry:
     left, source = (target[1], target[2].strip()) if target else ("", text)
     argument = _given(text, source, operator)
     if left.isdigit():
-        return _Entry(replace(argument, name=""), int(left))
+        return _Entry(replace(argument, name=""), place=int(left))
     name = left or argument.carries
     if not name.isidentifier():
         raise WiringError(f"map: {text!r} says for no argument of the kernel what it is; write ARGUMENT={source}")
-    return _Entry(replace(argument, name=name))
+    return _Entry(replace(argument, name=name, stated=True))
 
 
 def _given(text: str, source: str, operator: Operator) -> Argument:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,11 @@ def parameters(function: Callable[..., Any]) -> Parameters | None:
         return None
 
 
+def open_ended(known: Parameters) -> bool:
+    """Whether a callable takes arguments of any name."""
+    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
+
+
 def settle(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> tuple[Callable[..., Any], Wiring]:
     """The kernel behind the bridge of its convention, and the wiring with the arguments that it has.
 
@@ -32,9 +37,9 @@ def settle(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> 
     kernel = function if chosen.bridge is None else chosen.bridge.into(function)
     if chosen.settled:
         return kernel, chosen
-    known = parameters(kernel)
-    kept = chosen.arguments if known is None else tuple(found for a in chosen.arguments if (found := _placed(a, known)) is not None)
-    _complete(getattr(function, "__name__", "the kernel"), operator, kept, known or {})
+    known, name = parameters(kernel), getattr(function, "__name__", "the kernel")
+    kept = chosen.arguments if known is None else _kept(chosen.arguments, known, name)
+    _complete(name, operator, kept, known or {})
     return kernel, replace(chosen, arguments=kept, own_scale=_own_scale(known, kept, chosen), settled=True)
 
 
@@ -44,15 +49,25 @@ def _convention(known: Parameters | None, wiring: Wiring) -> Wiring:
     return max(fits, key=lambda w: len(w.marks), default=wiring)
 
 
-def _placed(argument: Argument, known: Parameters) -> Argument | None:
-    """The argument under the name that a kernel has for it, or by its position; None where it has none."""
+def _kept(arguments: Sequence[Argument], known: Parameters, name: str) -> tuple[Argument, ...]:
+    """The arguments that a kernel has, those without a name in its order."""
+    found = [kept for a in arguments if (kept := _named(a, known, name)) is not None]
+    only = [n for n, p in known.items() if p.kind is p.POSITIONAL_ONLY]
+    first = [replace(a, name="") for n in only for a in found if a.name == n]
+    return (*first, *(a for a in found if a.name not in only))
+
+
+def _named(argument: Argument, known: Parameters, name: str) -> Argument | None:
+    """The argument under the name that a kernel has for it; None where it has none. Raises WiringError if it must."""
     if not argument.name:
         return argument
     found = next((n for n in (argument.name, *argument.aliases) if n in known), None)
     if found is None:
-        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
+        takes_any = open_ended(known)
+        if argument.stated and not takes_any:
+            raise WiringError(f"map: {name} has no argument {argument.name}; its arguments are {', '.join(known) or 'none'}")
         return argument if takes_any and (argument.carries or argument.always) else None
-    return replace(argument, name="" if known[found].kind is inspect.Parameter.POSITIONAL_ONLY else found)
+    return replace(argument, name=found)
 
 
 def _complete(name: str, operator: Operator, kept: tuple[Argument, ...], known: Parameters) -> None:
