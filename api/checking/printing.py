@@ -15,6 +15,7 @@ from isoform.tables import COLOURS, console
 from isoform.tables import _table as table
 
 if TYPE_CHECKING:
+    from isoform.checking.replaying import ReplayReport
     from isoform.pool import Event
 
 
@@ -112,3 +113,16 @@ def _summary(report: CheckReport) -> Text:
         f"{report.target} as {report.operator}, isoform {report.version}, seed {report.seed}, level {report.level}{ending}: "
         f"exit {report.exit_code}"
     )
+
+
+def print_replay(report: ReplayReport) -> None:
+    """Print what the cases of a witness file show now."""
+    screen = console()
+    for witness in report.witnesses:
+        screen.print(Text(f"{sentence(witness)}\n  with {witness.where}\n\n{witness.snippet}"), soft_wrap=True)
+    if report.detail:
+        screen.print(Text(report.detail))
+    verdict = Text(report.verdict, style=COLOURS[report.verdict])
+    ending = f" in {len(report.witnesses)} of {report.cases} cases" if report.witnesses else f" in all {report.cases} cases"
+    ending = f"{'' if report.detail else ending}: exit {report.exit_code}"
+    screen.print(Text.assemble(f"{report.target} as {report.operator}, {report.law}: ", verdict, ending))

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import isoform
 from isoform import pool
+from isoform.checking import files, setup, trial
 from isoform.checking import plan as planning
-from isoform.checking import setup, trial
-from isoform.checking.containment import Left
+from isoform.checking.containment import Left, Tried
 from isoform.checking.diagnosis import diagnose
 from isoform.checking.plan import CheckPlan
 from isoform.checking.report import CheckReport, LawReport, Witness
@@ -26,12 +26,12 @@ Watch = Callable[[pool.Event], None]
 UNCONTAINED = "the function has no name by which a worker could load it: it runs in this process, so a hang or a crash is not contained"
 
 
-def check(target: str | Kernel, operator: str, **options: Any) -> CheckReport:
+def check(target: str | Kernel, operator: str, *, witnesses: str | Path | None = None, **options: Any) -> CheckReport:
     """Hold a kernel against the laws of an operator and report what was found.
 
     ``target`` is "MODULE:FUNCTION", "FILE.py:FUNCTION" or the function itself. The options are those of `isoform check`:
     ``signature``, ``map``, ``level``, ``seed``, ``precision``, ``discretization``, ``limits``, ``chunk``, ``laws`` (names),
-    ``jobs``, ``call_limit`` (seconds) and ``fail_fast``.
+    ``jobs``, ``call_limit`` (seconds) and ``fail_fast``. ``witnesses`` is a folder for the files that `isoform replay` reads.
 
     The report must be read: its ``exit_code`` is 0 only if every law that applies holds, ``violated`` are those that do
     not, each with a witness, and ``to_dict()`` is what `isoform check --json` prints. Raises Unusable (a ValueError) where
@@ -44,7 +44,7 @@ def check(target: str | Kernel, operator: str, **options: Any) -> CheckReport:
         function = usable(target, name)
         found = named(function)
     plan = planning.make(found, str(found) if found else name, operator, **options)
-    report = run(plan, function)
+    report = run(plan, function, witnesses=None if witnesses is None else Path(witnesses))
     if report.state == "interrupted":
         raise KeyboardInterrupt
     return report
@@ -60,8 +60,10 @@ class Progress:
     first: float | None = None
 
 
-def run(plan: CheckPlan, function: Kernel | None = None, watch: Watch = lambda event: None) -> CheckReport:
-    """Run a plan to its end, its first violation (if it is to fail fast), or an interrupt."""
+def run(
+    plan: CheckPlan, function: Kernel | None = None, watch: Watch = lambda event: None, witnesses: Path | None = None
+) -> CheckReport:
+    """Run a plan to its end, its first violation (if it is to fail fast), or an interrupt; write witnesses to a folder."""
     begin = time.perf_counter()
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="isoform-check-") as folder:
@@ -79,7 +81,8 @@ def run(plan: CheckPlan, function: Kernel | None = None, watch: Watch = lambda e
             progress.state = "interrupted"
         finally:
             events.close()
-    return _report(plan, progress, time.perf_counter() - begin)
+    report = _report(plan, progress, time.perf_counter() - begin)
+    return report if witnesses is None or progress.prepared is None else files.write(report, plan, progress.prepared.fitted, witnesses)
 
 
 def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Any:
@@ -89,8 +92,8 @@ def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Any:
         if ended.key != PREPARE:
             progress.laws[ended.key] = _law(plan, progress, ended, folder / ended.key)
             return ()
-        progress.prepared = _prepared(plan, ended)
-        return [pool.Task(law, trial.try_law, (plan, law, folder / law), plan.patience) for law, _ in progress.prepared.laws]
+        progress.prepared = prepared = _prepared(plan, ended)
+        return [pool.Task(law, trial.try_law, (plan, prepared.fitted, law, folder / law), plan.patience) for law, _ in prepared.laws]
 
     first = pool.Task(PREPARE, prepare, (plan,), PREPARE_LIMIT)
     return pool.run([first], jobs=plan.jobs, warm_up=warm_up, follow=follow)
@@ -103,7 +106,7 @@ def _here(plan: CheckPlan, progress: Progress, function: Kernel | None) -> Itera
     yield pool.Ended(PREPARE, "done", progress.prepared, "", 0.0)
     for law, _ in progress.prepared.laws:
         yield pool.Started(law)
-        progress.laws[law] = trial.try_law(plan, law, None, function)
+        progress.laws[law] = trial.try_law(plan, progress.prepared.fitted, law, None, function)
         yield pool.Ended(law, "done", progress.laws[law], "", progress.laws[law].seconds)
 
 
@@ -147,14 +150,22 @@ def _law(plan: CheckPlan, progress: Progress, ended: pool.Ended, notes: Path) ->
         return found
     assert progress.prepared is not None
     says = dict(progress.prepared.laws)[ended.key]
+    left, seen = Left.read(notes), died(plan, ended, notes)
+    if seen is None:
+        return LawReport(ended.key, says, "unverified", detail=ended.reason, seconds=ended.seconds, tried=left.tried)
+    cases = len({str(t.case) for t in left.tried}) + 1
+    tried = (*left.tried, Tried(seen.case, seen.what, False))
+    return LawReport(ended.key, says, "violated", cases, None, seen.breaks, ended.seconds, seen, seen, tried)
+
+
+def died(plan: CheckPlan, ended: pool.Ended, notes: Path) -> Witness | None:
+    """The case in which a kernel ended its process, or None where that cannot be laid on the kernel."""
     left = Left.read(notes)
     if ended.kind != "died" or left.case is None:
-        return LawReport(ended.key, says, "unverified", detail=ended.reason, seconds=ended.seconds, tried=left.tried)
+        return None
     late = left.calling and ended.signal == Signals.SIGALRM
     what = f"did not return within {plan.call_limit:g} s" if late else f"crashed: {_ending(ended)}"
-    seen = Witness(left.case, what, f"the call {what}")
-    cases = len({str(t.case) for t in left.tried}) + 1
-    return LawReport(ended.key, says, "violated", cases, None, f"the call {what}", ended.seconds, seen, seen, left.tried)
+    return Witness(left.case, what, f"the call {what}")
 
 
 def _report(plan: CheckPlan, progress: Progress, seconds: float) -> CheckReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from isoform.checking.containment import Notes, contained
@@ -31,10 +31,14 @@ FIRST = (
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is known before any law is tried: the laws by name, with what they say, and what was found out on the way."""
+    """What is known before any law is tried: the laws by name, with what they say, and what was found out on the way.
+
+    ``fitted`` are the kernel's limits as `read_limits` reads them, ``limits`` the same in words.
+    """
 
     operator: str
     laws: tuple[tuple[str, str], ...]
+    fitted: Mapping[str, Any] = field(default_factory=dict)
     wiring: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

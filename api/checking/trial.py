@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoform.checking.containment import Notes, Tried, contained, settle
 from isoform.checking.plan import CheckPlan
-from isoform.checking.report import LawReport
+from isoform.checking.report import LawReport, Witness
 from isoform.checking.setup import form_of, kernel, laws_of, operator_named
 from isoform.checking.snippet import Log
 from isoform.checking.survey import BUDGET, survey
-from isoform.checking.target import Kernel
-from isoform.checking.witness import as_dict, examine
+from isoform.checking.target import Kernel, Unusable
+from isoform.checking.witness import as_dict, examine, unsteady
+from isoform.worker import describe
 
 if TYPE_CHECKING:
     from isoform.properties.laws import Comparison, Law, LawResult
@@ -39,7 +41,7 @@ class Record:
         self.tried.append(Tried(case, what, fine))
         self.notes.write("tried", (what, fine))
 
-def try_law(plan: CheckPlan, name: str, path: Path | None, function: Kernel | None = None) -> LawReport:
+def try_law(plan: CheckPlan, limits: Mapping[str, Any], name: str, path: Path | None, function: Kernel | None = None) -> LawReport:
     """Hold the kernel against one law. What is done is noted to the path; without one, the process is not one that may die."""
     from isoform.properties.crosscheck import LEVELS
     from isoform.properties.running import run_law
@@ -50,7 +52,7 @@ def try_law(plan: CheckPlan, name: str, path: Path | None, function: Kernel | No
         settle(notes)
     operator = operator_named(plan.operator)
     log = Log()
-    form = form_of(plan, operator, log.keeping(contained(kernel(plan, function), notes)))
+    form = form_of(plan, operator, log.keeping(contained(kernel(plan, function), notes)), limits)
     law = next(law for law in laws_of(plan) if law.name == name)
     record, effort = Record(notes), LEVELS[plan.level]
     watched = recorded(law, record)
@@ -58,11 +60,41 @@ def try_law(plan: CheckPlan, name: str, path: Path | None, function: Kernel | No
     found = _report(law, result, time.perf_counter() - begin)
     if result.witness is not None:
         cases = dict.fromkeys((result.witness.case, result.witness.worst_case))
-        smallest, *worst = (examine(watched, operator, form, case, log, plan.target) for case in cases)
+        seen = (examine(watched, operator, form, case, log, plan.target) or unsteady(law.name, case) for case in cases)
+        smallest, *worst = seen
         if record.first is not None and not plan.fail_fast:
             survey(watched, operator, form, record.first, BUDGET[plan.level])
         found = replace(found, smallest=smallest, worst=worst[0] if worst else smallest)
     return replace(found, tried=tuple(record.tried))
+
+
+def replay_case(plan: CheckPlan, limits: Mapping[str, Any], name: str, given: dict[str, Any], path: Path) -> Witness | str | None:
+    """Hold the kernel against one law on one case: what that shows, None where the law holds, or why it cannot be said.
+
+    Raises Unusable for a case that is none.
+    """
+    notes, log = Notes(path, plan.call_limit), Log()
+    settle(notes)
+    operator = operator_named(plan.operator)
+    case = read_case(operator, given)
+    form = form_of(plan, operator, log.keeping(contained(kernel(plan, None), notes)), limits)
+    (law,) = laws_of(plan)
+    reason = law.missing(operator, form)
+    record = Record(notes)
+    found = None if reason else examine(recorded(law, record), operator, form, case, log, plan.target)
+    return found if found or record.tried else reason or "there was nothing to compare"
+
+
+def read_case(operator: Operator, given: dict[str, Any]) -> Case:
+    """A case of an operator. Raises Unusable."""
+    from isoform.properties.strategies import Case
+
+    try:
+        case = Case.from_json(json.dumps(given))
+        operator.draw(case)
+    except Exception as error:
+        raise Unusable(f"the case {given} is none of {operator.name}: {describe(error)}") from None
+    return case
 
 
 def recorded(law: Law, record: Record) -> Law:
@@ -93,6 +125,7 @@ def _report(law: Law, result: LawResult, seconds: float) -> LawReport:
     return LawReport(
         law=law.name,
         says=law.says,
+        kinds=law.kinds,
         verdict=result.verdict,
         examples=result.examples,
         worst_error_over_bound=result.worst_error_over_bound,

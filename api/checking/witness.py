@@ -34,8 +34,11 @@ AXES = {
 UNSTEADY = "the same case came out right when it was run again: the kernel does not give one answer"
 
 
-def examine(law: Law, operator: Operator, form: Form, case: Case, log: Log, target: Target | None) -> Witness:
-    """Run a case again, up to its first comparison that fails; ``log`` is of the kernel's calls."""
+def examine(law: Law, operator: Operator, form: Form, case: Case, log: Log, target: Target | None) -> Witness | None:
+    """Run a case up to its first comparison that fails, and say what that shows; None where there is no such one.
+
+    ``log`` is of the kernel's calls.
+    """
     from isoform.properties.operator import FormRaised
     from isoform.properties.tensors import one_thread
 
@@ -46,7 +49,12 @@ def examine(law: Law, operator: Operator, form: Form, case: Case, log: Log, targ
                     return _compared(operator, form, case, c, tuple(log.calls), target)
     except FormRaised as error:
         return Witness(as_dict(case), str(error), f"the call {error}")
-    return Witness(as_dict(case), law.name, UNSTEADY)
+    return None
+
+
+def unsteady(law: str, case: Case) -> Witness:
+    """The witness of a case that failed once and not again."""
+    return Witness(as_dict(case), law, UNSTEADY)
 
 
 def as_dict(case: Case) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from isoform.commands import options
@@ -22,6 +24,7 @@ from isoform.commands import options
 @click.option("--fail-fast", is_flag=True, help="Stop at the first violation.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes.  [default: the number of cores]")
 @click.option("--call-limit", type=float, default=10.0, show_default=True, metavar="SECONDS", help="A call that takes longer hangs.")
+@click.option("--witnesses", default="isoform-witnesses", show_default=True, metavar="DIR|none", help="Folder for witness files.")
 @options.as_json
 def command(
     target: str,
@@ -38,6 +41,7 @@ def command(
     fail_fast: bool,
     jobs: int | None,
     call_limit: float,
+    witnesses: str,
     as_json: bool,
 ) -> int:
     """Hold a kernel against the laws of an operator, within derived bounds."""
@@ -64,7 +68,7 @@ def command(
             fail_fast=fail_fast,
         )
         with printing.progress(lambda: 0) as watch:
-            report = runner.run(wanted, watch=watch)
+            report = runner.run(wanted, watch=watch, witnesses=None if witnesses == "none" else Path(witnesses))
     except Unusable as error:
         raise click.ClickException(str(error)) from None
     if as_json:
