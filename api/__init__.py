@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isoform.book import report
     from isoform.checking.runner import check
     from isoform.citing.citation import cite
     from isoform.inspection import claims, show, trust
@@ -19,13 +20,14 @@ _HOME = {
     "check": "isoform.checking.runner",
     "verify": "isoform.runner",
     "cite": "isoform.citing.citation",
+    "report": "isoform.book",
     "show": "isoform.inspection",
     "trust": "isoform.inspection",
     "claims": "isoform.inspection",
     "UnknownName": "isoform.selection",
 }
 
-__all__ = ["UnknownName", "__version__", "check", "cite", "claims", "show", "trust", "verify"]
+__all__ = ["UnknownName", "__version__", "check", "cite", "claims", "report", "show", "trust", "verify"]
 
 
 def __getattr__(name: str) -> Any:

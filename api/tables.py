@@ -81,6 +81,12 @@ def print_report(report: Report) -> None:
         screen.print(_claims_table(report.claims))
     if report.laws:
         screen.print(_laws_table(report.laws))
+    print_summary(report)
+
+
+def print_summary(report: Report) -> None:
+    """Print the notes, what failed, and the counts."""
+    screen = console()
     for line in _notes(report):
         screen.print(line)
     for failure in report.failures:
