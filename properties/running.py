@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import hypothesis
 import numpy as np
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis.errors import Flaky
 
 from .laws.table import Comparison, Law, LawResult, Witness
 from .operator import Form, FormRaised, Operator
@@ -154,7 +155,10 @@ def _search(
     def run(case: Case) -> None:
         once(case)
 
-    run()
+    try:
+        run()
+    except Flaky as error:
+        raise Broken("a case that failed did not fail again") from error
 
 
 def _violated(law: Law, operator: Operator, form: Form, tally: _Tally) -> LawResult:

@@ -75,6 +75,19 @@ def test_a_form_that_crashes_is_violated_and_says_how():
     assert result.verdict == "violated" and "RuntimeError: no kernel image" in result.detail
 
 
+def test_a_form_that_fails_and_then_does_not_is_violated():
+    calls = []
+
+    @wraps(linear_attention.recurrent)
+    def forgetful(*args, **kwargs):
+        calls.append(None)
+        o, s = linear_attention.recurrent(*args, **kwargs)
+        return o * (2 if len(calls) == 40 else 1), s
+
+    result = run(form=Form("forgetful", forgetful), corners=0, examples=60)
+    assert result.verdict == "violated" and result.witness is not None
+
+
 def test_a_law_that_crashes_is_no_violation():
     def check(operator, form, case):
         raise ZeroDivisionError
