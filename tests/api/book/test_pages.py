@@ -35,7 +35,7 @@ def section(tree, id):
 
 
 def count(element, tag):
-    return sum(e.tag == tag for e in element.iter())
+    return sum(str(e.tag).rpartition("}")[2] == tag for e in element.iter())
 
 
 def pages(files):
