@@ -63,7 +63,7 @@ def replay(path: str | Path, target: Target | None = None) -> ReplayReport:
         for event in pool.run(tasks, jobs=1, warm_up=warm_up):
             if not isinstance(event, pool.Ended):
                 continue
-            outcome = _outcome(given, event, notes[event.key][1])
+            outcome = outcome_of(given, event, notes[event.key][1])
             if isinstance(outcome, str):
                 return ReplayReport(str(path), given.law, given.plan.operator, given.plan.name, len(given.cases), (), outcome)
             found += [outcome] if outcome else []
@@ -78,7 +78,7 @@ def again(given: WitnessFile, case: dict[str, Any], notes: Path) -> Witness | st
         return error
 
 
-def _outcome(given: WitnessFile, ended: pool.Ended, notes: Path) -> Witness | str | None:
+def outcome_of(given: WitnessFile, ended: pool.Ended, notes: Path) -> Witness | str | None:
     """What a case showed, None where the law holds in it, or why there is no verdict."""
     if ended.kind != "done":
         return died(given.plan, ended, notes) or ended.reason

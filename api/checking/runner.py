@@ -18,7 +18,7 @@ from isoform.checking.containment import Left, Tried
 from isoform.checking.diagnosis import diagnose
 from isoform.checking.plan import CheckPlan
 from isoform.checking.report import CheckReport, LawReport, Witness
-from isoform.checking.target import Kernel, Unusable, named, parse, usable
+from isoform.checking.target import Kernel, Target, Unusable, named, parse, usable
 
 PREPARE = "prepare"
 PREPARE_LIMIT = 120.0
@@ -37,17 +37,23 @@ def check(target: str | Kernel, operator: str, *, witnesses: str | Path | None =
     not, each with a witness, and ``to_dict()`` is what `isoform check --json` prints. Raises Unusable (a ValueError) where
     the check cannot be made as it was asked for.
     """
-    if isinstance(target, str):
-        found, function = parse(target), None
-    else:
-        name = getattr(target, "__qualname__", type(target).__name__)
-        function = usable(target, name)
-        found = named(function)
-    plan = planning.make(found, str(found) if found else name, operator, **options)
+    found, name, function = resolve(target)
+    plan = planning.make(found, name, operator, **options)
     report = run(plan, function, witnesses=None if witnesses is None else Path(witnesses))
     if report.state == "interrupted":
         raise KeyboardInterrupt
     return report
+
+
+def resolve(target: str | Kernel) -> tuple[Target | None, str, Kernel | None]:
+    """The target by the name under which a worker finds it, if it has one; what it is called; and the function at hand, if it is."""
+    if isinstance(target, str):
+        found = parse(target)
+        return found, str(found), None
+    name = getattr(target, "__qualname__", type(target).__name__)
+    function = usable(target, name)
+    by_name = named(function)
+    return by_name, str(by_name) if by_name else name, function
 
 
 @dataclass
@@ -81,7 +87,7 @@ def run(
             progress.state = "interrupted"
         finally:
             events.close()
-    report = _report(plan, progress, time.perf_counter() - begin)
+    report = report_of(plan, progress, time.perf_counter() - begin)
     return report if witnesses is None or progress.prepared is None else files.write(report, plan, progress.prepared.fitted, witnesses)
 
 
@@ -90,9 +96,9 @@ def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Any:
 
     def follow(ended: pool.Ended) -> Sequence[pool.Task]:
         if ended.key != PREPARE:
-            progress.laws[ended.key] = _law(plan, progress, ended, folder / ended.key)
+            progress.laws[ended.key] = law_of(plan, progress, ended, folder / ended.key)
             return ()
-        progress.prepared = prepared = _prepared(plan, ended)
+        progress.prepared = prepared = prepared_of(plan, ended)
         return [pool.Task(law, trial.try_law, (plan, prepared.fitted, law, folder / law), plan.patience) for law, _ in prepared.laws]
 
     first = pool.Task(PREPARE, prepare, (plan,), PREPARE_LIMIT)
@@ -128,7 +134,8 @@ def prepare(plan: CheckPlan) -> setup.Prepared | str:
         return str(error)
 
 
-def _prepared(plan: CheckPlan, ended: pool.Ended) -> setup.Prepared:
+def prepared_of(plan: CheckPlan, ended: pool.Ended) -> setup.Prepared:
+    """What the first task found. Raises Unusable where it says that there can be no check."""
     if ended.kind == "raised":
         raise RuntimeError(ended.reason)
     if ended.kind in ("died", "late"):
@@ -143,7 +150,7 @@ def _ending(ended: pool.Ended) -> str:
     return f"its process was ended by {Signals(ended.signal).name}" if ended.signal and ended.kind == "died" else ended.reason
 
 
-def _law(plan: CheckPlan, progress: Progress, ended: pool.Ended, notes: Path) -> LawReport:
+def law_of(plan: CheckPlan, progress: Progress, ended: pool.Ended, notes: Path) -> LawReport:
     """What a law's task found, or what its worker left when it died."""
     if ended.kind == "done":
         found: LawReport = ended.value
@@ -168,7 +175,8 @@ def died(plan: CheckPlan, ended: pool.Ended, notes: Path) -> Witness | None:
     return Witness(left.case, what, f"the call {what}")
 
 
-def _report(plan: CheckPlan, progress: Progress, seconds: float) -> CheckReport:
+def report_of(plan: CheckPlan, progress: Progress, seconds: float) -> CheckReport:
+    """What was found so far; laws that did not run are unverified."""
     prepared = progress.prepared or setup.Prepared(plan.operator, ())
     missing = {"complete": "it did not run", "stopped": "not run: stopped at the first violation", "interrupted": "not run: interrupted"}
     laws = tuple(

@@ -68,16 +68,19 @@ def try_law(plan: CheckPlan, limits: Mapping[str, Any], name: str, path: Path | 
     return replace(found, tried=tuple(record.tried))
 
 
-def replay_case(plan: CheckPlan, limits: Mapping[str, Any], name: str, given: dict[str, Any], path: Path) -> Witness | str | None:
+def replay_case(
+    plan: CheckPlan, limits: Mapping[str, Any], name: str, given: dict[str, Any], path: Path | None, function: Kernel | None = None
+) -> Witness | str | None:
     """Hold the kernel against one law on one case: what that shows, None where the law holds, or why it cannot be said.
 
     Raises Unusable for a case that is none.
     """
     notes, log = Notes(path, plan.call_limit), Log()
-    settle(notes)
+    if notes.contained:
+        settle(notes)
     operator = operator_named(plan.operator)
     case = read_case(operator, given)
-    form = form_of(plan, operator, log.keeping(contained(kernel(plan, None), notes)), limits)
+    form = form_of(plan, operator, log.keeping(contained(kernel(plan, function), notes)), limits)
     (law,) = laws_of(plan)
     reason = law.missing(operator, form)
     record = Record(notes)
