@@ -324,7 +324,8 @@ def _opened(factors: list[Term]) -> list[Term]:
     for n, f in enumerate(factors):
         inner = _opened(list(cast("tuple[Term, ...]", f.args))) if _may_open(f, n, len(factors)) else [f]
         out += inner if _multiply([*factors[:n], *inner, *factors[n + 1 :]]) else [f]
-    for n in range(len(out) - 1):
+    # two factors alone come from a norm that is not written as one
+    for n in range(len(out) - 1 if len(out) > 2 else 0):
         if _normed((out[n], out[n + 1])) is not None and all(x.is_scalar_term for x in out[:n]):
             return [*out[:n], Mul(*out[n : n + 2]), *out[n + 2 :]]
     return out

@@ -437,3 +437,12 @@ def test_no_name_is_shorter_than_what_it_says() -> None:
     for e in pool:
         spelt[text(e, names)].add(_associated(unnamed(e)))
     assert [same for same in spelt.values() if len(same) > 1] == []
+
+
+def test_a_norm_inside_a_norm() -> None:
+    """What has bars of its own stands in parentheses: no norm, and no search for one without an end."""
+    n, t = indices("n t")
+    k = vectors("k", n)
+    x = k[t] - k[t] * norm2(k[t])
+    assert text(norm2(x)) == "(k_t − k_t ‖k_t‖²)ᵀ (k_t − k_t ‖k_t‖²)"
+    assert text(2 * norm2(x)) == "2 ((k_t − k_t ‖k_t‖²)ᵀ (k_t − k_t ‖k_t‖²))"
