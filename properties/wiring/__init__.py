@@ -12,12 +12,14 @@ from ..operator import Operator
 from .adapting import adapt
 from .asking import asked
 from .convention import Argument, Bridge, Result, Wiring, WiringError
+from .detecting import Detected, detect
 from .disguising import disguise
 from .limiting import both, parse_limits
 from .mamba import mamba
 from .mapping import parse_map
 from .onnx import onnx
 from .plain import plain
+from .proving import Problem, prove
 from .sdpa import sdpa
 from .settling import settle
 
@@ -25,14 +27,18 @@ __all__ = [
     "SIGNATURES",
     "Argument",
     "Bridge",
+    "Detected",
+    "Problem",
     "Result",
     "Wiring",
     "WiringError",
     "adapt",
     "both",
+    "detect",
     "disguise",
     "parse_limits",
     "parse_map",
+    "prove",
     "wire",
 ]
 

@@ -49,14 +49,21 @@ def measured(axes: str, x: Any, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def reordered(x: Any, before: str, after: str, sizes: Mapping[str, int]) -> Any:
-    """A tensor with the axes ``before`` as one with the axes ``after``; as it is where its shape is not that of ``before``."""
-    if before == after:
-        return x
-    shape = [prod(size(n, sizes) for n in group) for group in groups(before)]
-    if list(x.shape) != shape:
+    """A tensor with the axes ``before`` as one with the axes ``after``.
+
+    One that cannot have the axes ``before`` stays as it is: that its shape is wrong is for others to find.
+    """
+    if before == after or x.ndim != len(groups(before)):
         return x
     single, wanted = names(before), names(after)
-    split = x.reshape([size(n, sizes) for n in single]) if groups(before) != tuple((n,) for n in single) else x
-    moved = split.permute([single.index(n) for n in wanted])
-    joined = [prod(size(n, sizes) for n in group) for group in groups(after)]
-    return moved if list(moved.shape) == joined else moved.reshape(joined)
+    if not _joins(before) and not _joins(after):
+        return x.permute([single.index(n) for n in wanted])
+    if list(x.shape) != [prod(size(n, sizes) for n in group) for group in groups(before)]:
+        return x
+    moved = x.reshape([size(n, sizes) for n in single]).permute([single.index(n) for n in wanted])
+    return moved.reshape([prod(size(n, sizes) for n in group) for group in groups(after)])
+
+
+def _joins(axes: str) -> bool:
+    """Whether an axis is made of several, or of none."""
+    return any(len(group) != 1 for group in groups(axes))

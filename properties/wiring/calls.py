@@ -30,6 +30,13 @@ def required(operator: Operator) -> tuple[str, ...]:
     return tuple(n for n in arguments(operator) if all(n in c for c in calls))
 
 
+@cache
+def fixed(operator: Operator) -> Mapping[str, Any]:
+    """The options that have one value in all calls: a kernel that has no argument for one is taken to have that value."""
+    calls = [operator.draw(case).options for case in operator.corners()]
+    return {n: x for n, x in calls[0].items() if n in operator.optional and all(n in c and c[n] == x for c in calls)}
+
+
 def scales(operator: Operator) -> bool:
     """Whether the result is a multiple of the argument ``scale``."""
     return "memory" in operator.capabilities and "scale" in arguments(operator)

@@ -91,8 +91,8 @@ class Wiring:
 
     ``own_scale`` is the kernel's own factor on the queries, None being K^-1/2. ``marks`` are arguments by which a kernel of this
     convention is known, ``otherwise`` other conventions that have the same name. ``limits`` are what nobody can ask of a kernel
-    that is called so, ``notes`` what a report says of it. ``mapped`` says that a map may change it, ``settled`` that the arguments are
-    those of a certain kernel.
+    that is called so, ``notes`` what a report says of it. ``single`` says that it is given one token a call, ``mapped`` that a map may
+    change it, ``settled`` that the arguments are those of a certain kernel.
     """
 
     signature: str
@@ -104,6 +104,7 @@ class Wiring:
     otherwise: tuple[Wiring, ...] = ()
     limits: Limits = field(default_factory=Limits)
     notes: tuple[str, ...] = ()
+    single: bool = False
     mapped: bool = True
     settled: bool = False
 

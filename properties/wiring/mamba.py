@@ -54,4 +54,4 @@ def mamba(operator: Operator) -> Wiring:
         raise WiringError(f"the signature mamba is for {allowed}, not for {operator.name}")
     whole = replace(plain(operator), signature="mamba")
     mark, bridge = steps.BRIDGES[operator.name]
-    return replace(whole, otherwise=(replace(whole, bridge=bridge, marks=(mark,), notes=(steps.NOTE,)),))
+    return replace(whole, otherwise=(replace(whole, bridge=bridge, marks=(mark,), notes=(steps.NOTE,), single=True),))

@@ -72,4 +72,3 @@ def ask(operator: Operator, function: Callable[..., Any], case: Case, *names: st
 def packed(steps: int) -> dict[str, Any]:
     """The argument that packs two sequences of half the length each."""
     return {PACKED: offsets((0, steps // 2, steps))}
-

@@ -32,7 +32,13 @@ def _scan(update: Callable[..., Any]) -> Callable[..., Any]:
             rows.append(update(state=state, A=A, **token, **fixed).unsqueeze(-1))
         return _all(rows, u), state
 
-    return _shown(whole, update, SCAN, ("u", "delta", *"ABCDz", "delta_bias", "delta_softplus", "initial_state"), "return_last_state")
+    return _shown(
+        whole,
+        update,
+        SCAN,
+        ("u", "delta", *"ABCDz", "delta_bias", "delta_softplus", "discretization", "initial_state"),
+        "return_last_state",
+    )
 
 
 def _filter(update: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,7 +91,7 @@ def _scan_step(whole: Callable[..., Any]) -> Callable[..., Any]:
         state.copy_(last)
         return out.squeeze(-1)
 
-    return _step_of(update, whole, SCAN, ("state", "x", "dt", *"ABCDz", "dt_bias", "dt_softplus"))
+    return _step_of(update, whole, SCAN, ("state", "x", "dt", *"ABCDz", "dt_bias", "dt_softplus", "discretization"))
 
 
 def _filter_step(whole: Callable[..., Any]) -> Callable[..., Any]:
