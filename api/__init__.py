@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoform.book import report
+    from isoform.checking.marking import conformance
     from isoform.checking.runner import check
     from isoform.citing.citation import cite
     from isoform.inspection import claims, show, trust
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "check": "isoform.checking.runner",
+    "conformance": "isoform.checking.marking",
     "verify": "isoform.runner",
     "cite": "isoform.citing.citation",
     "report": "isoform.book",
@@ -27,7 +29,7 @@ _HOME = {
     "UnknownName": "isoform.selection",
 }
 
-__all__ = ["UnknownName", "__version__", "check", "cite", "claims", "report", "show", "trust", "verify"]
+__all__ = ["UnknownName", "__version__", "check", "cite", "claims", "conformance", "report", "show", "trust", "verify"]
 
 
 def __getattr__(name: str) -> Any:
