@@ -175,7 +175,7 @@ class Signs:
             if a not in left:
                 continue
             if not _is_real(a) and a.conjugate() != a and left.get(a.conjugate()) == e:
-                if strict and not here._atom_nonzero(a, e):
+                if strict and not (here._atom_nonzero(a, e) or here._atom_nonzero(a.conjugate(), e)):
                     return False
                 left.pop(a.conjugate())
             elif not here._power(a, e, strict):

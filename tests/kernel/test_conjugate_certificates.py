@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from isoform.derivations.kernel.formulas import Equation, Statement
-from isoform.derivations.kernel.scripts import Direct, Given, Unfold, Using
-from isoform.derivations.kernel.terms import Conj, Term, indices, le, matrix, recurrence, vector
+from isoform.derivations.kernel.formulas import Equation, Less, NonZero, Statement
+from isoform.derivations.kernel.scripts import Direct, Given, Sign, Unfold, Using
+from isoform.derivations.kernel.terms import Conj, Term, indices, le, matrix, recurrence, scalar, vector
 
 from .attacks import REFUSALS, given, prover
 
@@ -51,3 +51,14 @@ def test_the_conjugate_of_an_update() -> None:
 def test_nothing_else_is_known_by_it(statement: Statement, script: Direct) -> None:
     with pytest.raises(REFUSALS):
         prover({})(statement, script)
+
+
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_a_modulus_is_positive_where_the_number_or_its_conjugate_is_not_zero(name: str) -> None:
+    """Whichever of the two is read first; a number that may be zero has a modulus that may be."""
+    x = scalar(name, "complex")
+    for nonzero in (x, Conj(x)):
+        some = Statement(Less(0, Conj(x) * x), assumptions=(given("some", NonZero(nonzero)),))
+        assert prover({})(some, Sign()).used == {"some"}
+    with pytest.raises(REFUSALS):
+        prover({})(Statement(Less(0, Conj(x) * x), assumptions=(given("other", NonZero(x + 1)),)), Sign())
