@@ -51,6 +51,11 @@ class Trust:
         """0 if the claim holds."""
         return exit_code(self.failures)
 
+    def _repr_html_(self) -> str:
+        from isoform.notebook import trust_html
+
+        return trust_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `isoform trust --json` prints."""
         return {

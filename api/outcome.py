@@ -74,6 +74,11 @@ class Report:
         """0 if everything held, else the code of the failure that weighs most."""
         return int(Exit.INTERRUPTED) if self.state == "interrupted" else exit_code(self.failures)
 
+    def _repr_html_(self) -> str:
+        from isoform.notebook import report_html
+
+        return report_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `isoform verify --json` prints."""
         return {

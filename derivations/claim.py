@@ -177,3 +177,10 @@ class ClaimResult:
         rejected = bool(self.near_misses) and all(n.rejected for n in self.near_misses)
         got = self.verdict == self.expected and self.verdict != "unknown"
         return got and rejected and len(engines) >= 2 and not self.unfinished
+
+    def _repr_latex_(self) -> str:
+        """The verdict, the definitions and the statement, as a notebook shows them."""
+        facts = ", ".join(filter(None, (self.verdict, *[f"assuming {name}" for name in self.assumed], self.scope)))
+        formulas = [*[latex for _, latex in self.definitions], *self.parts_latex]
+        lines = (rf"\text{{{self.id}: {facts}}}", *[rf"\displaystyle {latex}" for latex in formulas])
+        return r"$$\begin{array}{l} " + r" \\ ".join(lines) + r" \end{array}$$"
