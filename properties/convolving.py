@@ -154,6 +154,7 @@ def operator(declaration: Declaration, **more: Any) -> Operator:
         derive=partial(derive, declaration),
         independent=independent,
         needed={"silu": "activation", "bias": "bias"},
+        silent=("x",),
         state_argument="initial_states",
         final_argument="return_final_states",
         **more,

@@ -51,6 +51,8 @@ def equilibrium(case: Case) -> Array:
 def matrix(case: Case, n: int, rng: np.random.Generator) -> Array:
     """One A (n, n), or its diagonal (n)."""
     poles = -rng.uniform(0.1, 2.0, n)
+    if case.has("step-two"):
+        poles[0] = -1.0  # at Δ = 2, where the bilinear rule has the pole 0 and Euler's -1
     if case.has("zero"):
         poles *= 0
     if case.has("singular"):
@@ -180,6 +182,7 @@ def corners(name: str) -> Iterator[Case]:
             (3, LARGE, "float32", ("zero",)),
             (4, LARGE, "float32", ("skew", "step-two")),
             (2, LARGE, "float32", ("complex",)),
+            (3, LARGE, "float32", ("diagonal", "step-two")),
         )
     ):
         yield Case(name, (("b", 2), ("n", n)), seed, dtype, scale, flags)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .strategies import Case
-from .tensors import rounded
+from .strategies import WIDE, Case
+from .tensors import SHORT, rounded
 
 Array = np.ndarray[Any, Any]
 Head = Mapping[str, Array]
@@ -99,6 +99,11 @@ OUTSIDE = (-0.5, -0.05, 0.0, 0.05, 0.25)
 """Logs of decays some of which are above 1."""
 
 
+def is_wide(case: Case) -> bool:
+    """Whether logs of decays have more bits than the inputs."""
+    return case.has(WIDE) and case.dtype in SHORT
+
+
 def logs(case: Case, purpose: int, shape: tuple[int, ...], constant: tuple[int, ...] = ()) -> Array:
     """Logs of decays of the case's structure; ``constant`` are axes along which a constant gate does not change.
 
@@ -106,13 +111,14 @@ def logs(case: Case, purpose: int, shape: tuple[int, ...], constant: tuple[int, 
     case has decays 1 and 0, and one without a flag numbers between -2⁻⁸ and -2, evenly on a logarithmic scale.
     """
     rng = case.rng(purpose)
+    dtype = "float32" if is_wide(case) else case.dtype
     if case.has("dyadic"):
         return np.where(rng.random(shape) < 0.15, -np.inf, 0.0)
     if case.has("outside"):
-        return rounded(rng.choice(OUTSIDE, shape), case.dtype)
+        return rounded(rng.choice(OUTSIDE, shape), dtype)
     chosen = LOGS["gates-mixed"] + LOGS["gates-strong"] if case.has("edge") else next((v for n, v in LOGS.items() if case.has(n)), ())
     if chosen:
         drawn = rng.choice(chosen, shape)
-        return rounded(drawn * (1 + rng.random(shape) / 8) if case.seed % 2 else drawn, case.dtype)
+        return rounded(drawn * (1 + rng.random(shape) / 8) if case.seed % 2 else drawn, dtype)
     kept = tuple(1 if n in constant and case.has("gates-constant") else size for n, size in enumerate(shape))
-    return rounded(np.broadcast_to(-(2.0 ** rng.uniform(-8, 1, kept)), shape), case.dtype)
+    return rounded(np.broadcast_to(-(2.0 ** rng.uniform(-8, 1, kept)), shape), dtype)

@@ -263,5 +263,6 @@ OPERATORS = (
         refer=refer,
         derive=derive,
         independent=independent,
+        silent=("k", "v"),
     ),
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 
-from .strategies import Case
+from .strategies import WIDE, Case
 from .tensors import DTYPES
 
-PACKING, GRADIENT, GROUPS, UNEQUAL = "packing", "gradient", "groups", "unequal"
-REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, *DTYPES)
-"""Packed sequences, gradients, more than one group of heads or weights, K ≠ V, and dtypes of the inputs."""
+PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED = "packing", "gradient", "groups", "unequal", "mixed"
+REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, *DTYPES)
+"""Packed sequences, gradients, more than one group of heads or weights, K ≠ V, gates of float32 beside 16 bits, and dtypes."""
 FALLBACK = {
     "float64": ("float32",),
     "float32": ("float64",),
@@ -119,7 +119,8 @@ class Limits:
             sizes |= dict.fromkeys({"groups", "g"} & set(sizes), 1)
         if UNEQUAL in self.refuses:  # the features of keys are the axis k or d
             sizes |= dict.fromkeys({"v"} & set(sizes), sizes.get("k", sizes.get("d")))
-        return replace(case.resized(**sizes), dtype=dtype)
+        flags = tuple(f for f in case.flags if f != WIDE or MIXED not in self.refuses)
+        return replace(case.resized(**sizes), dtype=dtype, flags=flags)
 
     @property
     def dtypes(self) -> tuple[str, ...]:

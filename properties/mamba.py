@@ -29,6 +29,7 @@ def corners(name: str) -> Iterator[Case]:
         (9, 2, SMALL, "float64", ("start", "grouped-writes", "softplus")),
         (8, 3, SMALL, "float32", ("steps-zero", "bias", "start")),
         (10, 4, LARGE, "float32", ("constant-weights", "time-invariant", "start")),
+        (7, 3, SMALL, "float32", ("other-groups", "start")),
     ):
         shape = (("b", 1), ("t", t), ("d", 4), ("g", 2), ("n", 3), ("chunk", chunk))
         yield Case(name, shape, t, dtype, scale, flags)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from . import oracle, strategies
+from . import gates, oracle, strategies
 from .bounds import OPERANDS, Bounds, beside_truth, gamma, stored, strength
 from .gates import FLOATS, RATIONALS, Field, unit, unit_change
 from .operator import Input, Instance, Operator, Reduction, Reference
@@ -102,7 +102,8 @@ def memory_operator(
         v=st.integers(1, 5),
         chunk=strategies.chunks,
     )
-    structure = strategies.flags(("start",), KEYS, strategies.SCALINGS, *family.flags)
+    logs = tuple(g.name for g in family.gates if g.domain.startswith("<= 0"))
+    structure = strategies.flags(("start",), KEYS, strategies.SCALINGS, *family.flags, (strategies.WIDE,) if logs else ())
 
     return Operator(
         name=declaration.operator,
@@ -112,12 +113,13 @@ def memory_operator(
         capabilities=CAPABILITIES | {"memory", *capabilities},
         cases=strategies.cases(declaration.operator, shape, structure),
         corners=lambda: tuple(_corners(declaration.operator, family.flags)),
-        draw=lambda case: _draw(case, family.draw_gates),
+        draw=lambda case: _draw(case, family.draw_gates, logs),
         refer=lambda x: _refer(family, x),
         derive=lambda x, *toward: _derive(family, x, *toward),
         needed=needed or {},
         reductions=reductions,
         neutral=neutral,
+        silent=("v",),
     )
 
 
@@ -147,6 +149,9 @@ def _corners(name: str, flags: tuple[tuple[str, ...], ...]) -> Iterator[Case]:
     for group in flags:
         for word in group:
             yield case(10, 4, LARGE, "start", word, groups=1)
+        if "gates-mixed" in group:  # gates beside inputs of fewer bits
+            for dtype in SHORT:
+                yield case(9, 4, SMALL, "start", "gates-constant", strategies.WIDE, dtype=dtype, groups=1)
         if "gates-reset" in group:
             for scale in (SMALL, LARGE):  # a reset at the first token of a kernel's own chunk
                 yield case(70, 64, scale, "start", "gates-reset", h=1, groups=1, k=2)
@@ -154,7 +159,7 @@ def _corners(name: str, flags: tuple[tuple[str, ...], ...]) -> Iterator[Case]:
             yield case(70, 64, SMALL, "start", "long-memory", dtype="bfloat16", h=1, groups=1, k=2)
 
 
-def _draw(case: Case, draw_gates: Callable[[Case, dict[str, Array]], dict[str, Array]]) -> Instance:
+def _draw(case: Case, draw_gates: Callable[[Case, dict[str, Array]], dict[str, Array]], wide: tuple[str, ...]) -> Instance:
     b, t, h, k, v = (case.size(n) for n in ("b", "t", "h", "k", "v"))
     hv = h * case.size("groups")
     inputs = {"q": normal(case, 0, b, t, h, k), "k": keys(case, b, t, h, k), "v": normal(case, 2, b, t, hv, v)}
@@ -165,7 +170,8 @@ def _draw(case: Case, draw_gates: Callable[[Case, dict[str, Array]], dict[str, A
     inputs = draw_gates(case, inputs)
     options: dict[str, Any] = {"chunk_size": case.size("chunk"), **strategies.scaling(case)}
     options |= {NORM: True} if case.has("normed") and not case.has("dyadic") else {}
-    return Instance(inputs, normal(case, 4, b, hv, k, v, wide=True) if case.has("start") else None, options, case.dtype)
+    start = normal(case, 4, b, hv, k, v, wide=True) if case.has("start") else None
+    return Instance(inputs, start, options, case.dtype, wide=wide if gates.is_wide(case) else ())
 
 
 def keys(case: Case, b: int, t: int, h: int, k: int) -> Array:
@@ -237,7 +243,7 @@ def _refer(family: Memory, x: Instance) -> Reference:
 
 def _meaning(x: Instance) -> Instance:
     """What the truth and its derivatives depend on: all but the chunk size and the dtype, whose values the arrays have already."""
-    return replace(x, options={n: v for n, v in x.options.items() if n != "chunk_size"}, dtype="", precision="")
+    return replace(x, options={n: v for n, v in x.options.items() if n != "chunk_size"}, dtype="", precision="", wide=())
 
 
 def _truth(family: Memory, x: Instance) -> tuple[Array, Array]:

@@ -49,7 +49,7 @@ class Input:
 class Instance:
     """The arrays of a case: inputs by name, the initial state or None, the other arguments, and what the form computes in.
 
-    ``precision`` is a word of `isoform.properties.tensors.PRECISIONS`.
+    ``precision`` is a word of `isoform.properties.tensors.PRECISIONS`; inputs named in ``wide`` are in float32 whatever the dtype.
     """
 
     inputs: Mapping[str, Array]
@@ -57,6 +57,11 @@ class Instance:
     options: Mapping[str, Any]
     dtype: str
     precision: str = ""
+    wide: tuple[str, ...] = ()
+
+    def dtype_of(self, name: str) -> str:
+        """The dtype of an input."""
+        return "float32" if name in self.wide else self.dtype
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,8 @@ class Operator:
     ``step_argument`` name the state in the call of the forms and of the step; ``optional`` names options that are left out
     where a form does not have them, and ``needed`` the argument that a structure flag needs. ``reductions`` are special
     cases; ``neutral`` names, in each way that there is, the inputs that are 0 at a token which changes nothing, or have its
-    `neutral_value`. ``sees`` says which keys a row may see, (b, t, s).
+    `neutral_value`. ``silent`` names the inputs that are 0 at a token which writes nothing to an empty state. ``sees`` says which keys
+    a row may see, (b, t, s).
     """
 
     name: str
@@ -179,6 +185,7 @@ class Operator:
     needed: Mapping[str, str] = field(default_factory=dict)
     reductions: tuple[Reduction, ...] = ()
     neutral: tuple[tuple[str, ...], ...] = ()
+    silent: tuple[str, ...] = ()
     sees: Callable[[Instance], Array] | None = None
     state_argument: str = "initial_state"
     final_argument: str = "output_final_state"
@@ -229,7 +236,7 @@ class Operator:
 
     def tensors(self, x: Instance, layout: str = "contiguous") -> dict[str, Any]:
         """The tensor arguments of the plain call."""
-        found = {n: tensor(a, x.dtype, layout) for n, a in x.inputs.items()}
+        found = {n: tensor(a, x.dtype_of(n), layout) for n, a in x.inputs.items()}
         return found | ({self.state_argument: self.state_tensor(x, x.state, layout)} if x.state is not None else {})
 
     def state_tensor(self, x: Instance, state: Any, layout: str = "contiguous") -> Any:
@@ -277,7 +284,7 @@ class Operator:
     def token(self, step: Callable[..., Any], x: Instance, t: int) -> dict[str, Any]:
         """The arguments of a step form for token t, with the initial state."""
         found = {n: v for n, v in x.options.items() if n not in self.optional or _takes(step, n)}
-        found |= {n: tensor(a, x.dtype) for n, a in self.at(x, t).items()}
+        found |= {n: tensor(a, x.dtype_of(n)) for n, a in self.at(x, t).items()}
         return found | {self.step_argument: None if x.state is None else self.state_tensor(x, x.state)}
 
     def walk(self, step: Callable[..., Any], x: Instance) -> tuple[list[Array], list[Any]]:

@@ -41,7 +41,7 @@ INPUTS = {
     "s4d": (Input("u", "b d t"), Input("Lambda", "d n", "real part < 0"), *PARAMETERS),
 }
 POLES = ("stiff", "near-axis", "pairs")
-STEPS = ("step-one", "step-two")
+STEPS = ("step-one", "step-two", "no-step")
 
 
 def draw(case: Case) -> Instance:
@@ -58,6 +58,8 @@ def draw(case: Case) -> Instance:
     }
     if case.operator == "s4d":
         del inputs["P"]
+    if case.has("no-step"):
+        del inputs["delta"]
     if not case.has("no-feedthrough"):
         inputs["D"] = normal(case, 5, d, scaled=False)
     state = None
@@ -69,6 +71,8 @@ def draw(case: Case) -> Instance:
 def poles(case: Case, rng: np.random.Generator, d: int, n: int) -> Array:
     """Λ (d, n)."""
     real = -rng.uniform(0.2, 1.5, (d, n))
+    if case.has("step-two"):
+        real[:, :1] = -1.0  # 2/Δ less than nothing: there the bilinear rule has the pole 0
     if case.has("stiff") or case.has("edge"):
         real = np.where(np.arange(n) % 2, -0.01, -(1e4 if case.has("edge") else 30.0)) * np.ones((d, n))
     if case.has("near-axis"):
@@ -76,6 +80,8 @@ def poles(case: Case, rng: np.random.Generator, d: int, n: int) -> Array:
     if case.has("real"):
         return real
     turn = rng.uniform(0.5, 6.0, (d, n))
+    if case.has("step-two"):
+        turn[:, :1] = 0.0
     if case.has("pairs"):
         half = np.arange(n) // 2
         return real[:, half] + 1j * np.where(np.arange(n) % 2, -1, 1) * turn[:, half]
@@ -96,9 +102,9 @@ def _steps(case: Case, rng: np.random.Generator, d: int) -> Array:
 
 def channel(x: Instance, d: int) -> Channel:
     """Channel d, discretised by the declaration of its rule."""
-    one = {n: x.inputs[n][d] for n in ("Lambda", "B", "C", "delta")}
+    one = {n: x.inputs[n][d] for n in ("Lambda", "B", "C")}
     low = x.inputs["P"][d] if "P" in x.inputs else np.zeros_like(one["Lambda"])
-    delta = float(one["delta"])
+    delta = step_of(x, d)
     rule = BY_RULE["bilinear" if "P" in x.inputs else x.options.get("rule", "zoh")]
     if "P" in x.inputs:
         both = oracle.pair(rule, np.diag(one["Lambda"]) - np.outer(low, low.conj()), one["B"], delta)
@@ -108,6 +114,11 @@ def channel(x: Instance, d: int) -> Channel:
         a, b = np.diag(each[:, 0]), each[:, 1]
     feed = float(x.inputs["D"][d]) if "D" in x.inputs else 0.0
     return Channel(one["Lambda"], low, one["B"], one["C"], feed, delta, a, b)
+
+
+def step_of(x: Instance, d: int) -> float:
+    """Δ of a channel; 1 where there is none."""
+    return float(x.inputs["delta"][d]) if "delta" in x.inputs else 1.0
 
 
 def refer(x: Instance) -> Reference:
@@ -186,12 +197,13 @@ def derive(x: Instance, toward: Mapping[str, Array], push: Array | None, weights
 
 def channel_slope(rule: str, of: Channel, moves: Instance, d: int) -> Channel:
     """The derivative of channel d, diagonal, in a direction, that of its rule by the declaration."""
-    to = {n: moves.inputs[n][d] for n in ("Lambda", "B", "C", "delta")}
+    to = {n: moves.inputs[n][d] for n in ("Lambda", "B", "C")}
+    step = float(moves.inputs["delta"][d]) if "delta" in moves.inputs else 0.0
     poles = zip(of.Lambda.reshape(-1, 1, 1), of.B[:, None], to["Lambda"].reshape(-1, 1, 1), to["B"][:, None], strict=True)
-    each = [oracle.pair_slope(BY_RULE[rule], (a, b, of.delta), (da, db, to["delta"]))[0] for a, b, da, db in poles]
+    each = [oracle.pair_slope(BY_RULE[rule], (a, b, of.delta), (da, db, step))[0] for a, b, da, db in poles]
     a, b = np.array(each).T
     feed = float(moves.inputs["D"][d]) if "D" in moves.inputs else 0.0
-    return Channel(to["Lambda"], of.P, to["B"], to["C"], feed, float(to["delta"]), np.diag(a), b)
+    return Channel(to["Lambda"], of.P, to["B"], to["C"], feed, step, np.diag(a), b)
 
 
 def modes(of: Channel, x: Instance, row: int, d: int) -> Modes:
@@ -235,7 +247,7 @@ def independent(x: Instance) -> Array:
         a = np.diag(x.inputs["Lambda"][i]) - np.outer(low, low.conj())
         held = "P" not in x.inputs and x.options.get("rule", "zoh") == "zoh"
         rule = scipy_truth.hold if held else partial(scipy_truth.gbt, alpha=0.5)
-        abar, bbar = rule(a, x.inputs["B"][i], float(x.inputs["delta"][i]))
+        abar, bbar = rule(a, x.inputs["B"][i], step_of(x, i))
         parameters = {"u": x.inputs["u"][:, i], "Abar": abar, "Bbar": bbar, "C": x.inputs["C"][i]}
         if "D" in x.inputs:
             parameters["D"] = x.inputs["D"][i]
@@ -264,6 +276,8 @@ def corners(name: str) -> Iterator[Case]:
             (33, 3, SMALL, "float32", ("start",)),
             (9, 3, LARGE, "bfloat16", ("start", "real")),
             (16, 3, LARGE, "float32", ("pairs", "bilinear")),
+            (7, 2, SMALL, "float32", ("start", "no-step")),
+            (8, 2, LARGE, "float32", ("real", "start", "step-two", "bilinear")),
         )
     ):
         yield Case(name, (("b", 1 + seed % 2), ("d", 2), ("t", t), ("n", n)), seed, dtype, scale, flags)
@@ -285,6 +299,7 @@ def operator(name: str, flags: tuple[str, ...], reductions: tuple[Reduction, ...
         derive=derive if name == "s4d" else None,
         independent=independent,
         reductions=reductions,
+        silent=("u",),
     )
 
 

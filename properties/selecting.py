@@ -32,14 +32,14 @@ INPUTS = (
     Input("delta", "b d t", "real"),
     Input("A", "d n", "<= 0"),
     Input("B", "b n t|b g n t|d n"),
-    Input("C", "b n t|b g n t|d n"),
+    Input("C", "b n t|b gc n t|d n"),
     Input("D", "d"),
     Input("z", "b d t"),
     Input("delta_bias", "d"),
 )
 DECAYS = ("A-zero", "A-small", "stiff", "long-memory", "steps-zero", "time-invariant")
 STEPS = ("softplus", "softplus-low")
-WEIGHTS = ("grouped", "constant-weights", "grouped-writes")
+WEIGHTS = ("grouped", "constant-weights", "grouped-writes", "other-groups")
 NEEDED = {"softplus": "delta_softplus", "softplus-low": "delta_softplus", "bias": "delta_bias", "gate": "z"}
 SOFTPLUS = 6
 """Units in the last place of log(1 + e^x) by an exponential, log1p and a sum, x being right."""
@@ -54,8 +54,9 @@ def draw(case: Case) -> Instance:
     b, t, d, n = (case.size(a) for a in "btdn")
     g = next(g for g in range(min(d, case.size("g")), 0, -1) if d % g == 0)
     inputs = {"u": normal(case, 0, b, d, t), **steps(case, b, d, t), "A": rounded(poles(case, d, n), case.dtype)}
-    for purpose, name, grouped in ((4, "B", ("grouped", "grouped-writes")), (5, "C", ("grouped",))):
-        shape = (d, n) if case.has("constant-weights") else (b, g, n, t) if any(map(case.has, grouped)) else (b, n, t)
+    for purpose, name, grouped in ((4, "B", ("grouped", "grouped-writes", "other-groups")), (5, "C", ("grouped", "other-groups"))):
+        many = d if case.has("other-groups") and name == "C" and g > 1 else g
+        shape = (d, n) if case.has("constant-weights") else (b, many, n, t) if any(map(case.has, grouped)) else (b, n, t)
         inputs[name] = normal(case, purpose, *shape, scaled=False)
         if case.has("time-invariant") and len(shape) > 2:
             inputs[name] = np.repeat(inputs[name][..., :1], t, -1)
@@ -401,6 +402,7 @@ def operator(declaration: Declaration, hold: bool, **more: Any) -> Operator:
         optional=("chunk_size", "discretization"),
         needed=NEEDED,
         neutral=(("delta",),),
+        silent=("u",),
         final_argument="return_last_state",
         **more,
     )

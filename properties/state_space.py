@@ -249,5 +249,6 @@ OPERATORS = (
         refer=refer,
         derive=derive,
         independent=scipy_truth.simulate,
+        silent=("u",),
     ),
 )

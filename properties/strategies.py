@@ -73,6 +73,8 @@ class Case:
         return Case(**{**d, "sizes": tuple((n, s) for n, s in d["sizes"]), "flags": tuple(d["flags"])})
 
 
+WIDE = "wide-gates"
+"""Structure in which logs of decays stay in float32 beside inputs of 16 bits."""
 SCALINGS = ("unit-scale", "other-scale")
 
 

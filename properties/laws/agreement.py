@@ -39,6 +39,6 @@ def _chunked(operator: Operator, form: Form) -> str:
 
 
 LAWS = (
-    Law("forms-agree", "two forms of an operator give one answer", _forms_agree, _siblings),
-    Law("chunk-size", "the chunk size changes nothing", _chunk_size, _chunked, weight=0.5),
+    Law("forms-agree", "two forms of an operator give one answer", _forms_agree, _siblings, kinds=("K1", "K17")),
+    Law("chunk-size", "the chunk size changes nothing", _chunk_size, _chunked, weight=0.5, kinds=("K3",)),
 )

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..decoding import FORK, ROLL_BACK, Plan
-from ..operator import Form, FormRaised, Instance, Operator
+from ..operator import Form, FormRaised, Instance, Operator, Reference
 from ..strategies import Case
 from ..tensors import LAYOUTS
 from . import gradients
-from .table import Comparison, Law, instance, needs, outputs, reference
-from .time import cuts
+from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
+from .time import cuts, later
 
 DEEP = 4
 """Tokens taken back from a ring at once."""
@@ -43,9 +43,27 @@ def _in_parts(operator: Operator, form: Form, case: Case) -> Iterator[Comparison
 
 def _two_continuations(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
+    if not needs_state(operator, form):
+        yield from _from_one_state(operator, form, case, x, truth)
     for how, whole in ways(operator, form, case, x, detour=FORK, content=_content(case)):
         found, _ = operator.run(whole, x)
         yield outputs(f"output {how} beside other continuations", found, truth)
+
+
+def _from_one_state(operator: Operator, form: Form, case: Case, x: Instance, truth: Reference) -> Iterator[Comparison]:
+    """Tokens from a state, others from the same state, and the first ones again: what was tried and rejected leaves no trace."""
+    steps = operator.length(x)
+    ends = form.limits.cut((1 + case.seed % max(1, steps - 1),), steps)
+    if len(ends) < 3 or ends[1] == steps:
+        return
+    n = ends[1]
+    _, state = operator.call(form.function, operator.cut(x, 0, n))
+    for turn in ("", "others in between"):
+        rest = {operator.state_argument: state}
+        found, last = operator.arrays(*operator.call(form.function, operator.cut(x, n, steps), **rest))
+        yield outputs(f"output from the state after {n} tokens {turn}".strip(), found, truth, n)
+        yield state_after(f"final state from that after {n} tokens {turn}".strip(), last, truth, steps)
+        operator.call(form.function, operator.cut(later(operator, x, n, "other", case), n, steps), **rest)
 
 
 def _content(case: Case) -> float:
@@ -86,6 +104,10 @@ def _smooth(case: Case) -> Case:
     return _of_tokens(BY_INPUTS.prepare(case))
 
 
+def _continues(operator: Operator, form: Form) -> str:
+    return _cached(operator, form) and needs_state(operator, form)
+
+
 def _cached(operator: Operator, form: Form) -> str:
     return "" if form.cached else "there are no functions with a cache"
 
@@ -95,8 +117,31 @@ def _differentiable(operator: Operator, form: Form) -> str:
 
 
 LAWS = (
-    Law("cached-parts", "tokens that enter a cache in parts of any size are the whole", _in_parts, _cached, _of_tokens),
-    Law("two-continuations", "what else is continued from a cache does not change it", _two_continuations, _cached, _of_tokens, 0.5),
-    Law("roll-back", "tokens taken back from a cache have never been there, or it is refused", _rolled_back, _cached, _of_tokens, 0.5),
-    Law("gradient-of-parts", "the gradient through a cache is the declaration's", _gradient, _differentiable, _smooth, 0.5),
+    Law(
+        "cached-parts",
+        "tokens that enter a cache in parts of any size are the whole",
+        _in_parts,
+        _cached,
+        _of_tokens,
+        kinds=("K1", "K3", "K8", "K10"),
+    ),
+    Law(
+        "two-continuations",
+        "what else is continued from a state or a cache does not change it",
+        _two_continuations,
+        _continues,
+        _of_tokens,
+        0.5,
+        ("K1", "K11"),
+    ),
+    Law(
+        "roll-back",
+        "tokens taken back from a cache have never been there, or it is refused",
+        _rolled_back,
+        _cached,
+        _of_tokens,
+        0.5,
+        ("K10", "K11"),
+    ),
+    Law("gradient-of-parts", "the gradient through a cache is the declaration's", _gradient, _differentiable, _smooth, 0.5, ("K5",)),
 )

@@ -113,13 +113,14 @@ def _resting(case: Case) -> Case:
 
 
 LAWS = (
-    Law("semigroup", "two half steps are a whole one", _semigroup, needs("semigroup")),
+    Law("semigroup", "two half steps are a whole one", _semigroup, needs("semigroup"), kinds=("K16",)),
     Law(
         "equilibrium-stays",
         "a state at which the derivative is 0 stays where it is",
         _equilibrium_stays,
         needs("equilibria"),
         _resting,
+        kinds=("K16",),
     ),
     Law(
         "held-input",
@@ -127,6 +128,7 @@ LAWS = (
         _held_input,
         needs("semigroup"),
         _real,
+        kinds=("K16",),
     ),
-    Law("small-step", "a small step is the Taylor series of the rule", _small_step, needs("discretization")),
+    Law("small-step", "a small step is the Taylor series of the rule", _small_step, needs("discretization"), kinds=("K16",)),
 )

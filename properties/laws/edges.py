@@ -66,13 +66,22 @@ def _some(case: Case) -> Case:
 
 
 LAWS = (
-    Law("finite-at-the-edges", "at the edges of the domain outputs are finite and right", _finite, needs("edges"), _extreme),
-    Law("outside-the-domain", "outside the domain: the recurrence as it is written, or an error", _outside, needs("outside"), _beyond, 0.5),
+    Law("finite-at-the-edges", "at the edges of the domain outputs are finite and right", _finite, needs("edges"), _extreme, kinds=("K4",)),
+    Law(
+        "outside-the-domain",
+        "outside the domain: the recurrence as it is written, or an error",
+        _outside,
+        needs("outside"),
+        _beyond,
+        0.5,
+        kinds=("K4",),
+    ),
     Law(
         "empty-and-single",
         "no token hands the state back, one token is the closed form",
         _empty_and_single,
         needs("sequence", "causal"),
         _some,
+        kinds=("K2", "K3", "K15"),
     ),
 )

@@ -11,8 +11,8 @@ import numpy as np
 from ..operator import Form, Instance, Operator, invoke
 from ..strategies import Case
 from ..tensors import offsets, overwrite, same_bits, tensors_in
-from .layout import member
-from .table import Comparison, Law, instance, needs
+from .layout import members
+from .table import Comparison, Law, instance, needs, outputs
 
 
 def _same(what: str, a: Any, b: Any) -> Comparison:
@@ -35,7 +35,7 @@ def _calls(operator: Operator, form: Form, case: Case) -> Iterator[tuple[str, di
 
 def in_two(operator: Operator, x: Instance) -> Instance:
     """The first of the batch, with a state for each of two packed sequences."""
-    first = member(operator, x, 0)
+    first = members(operator, x, 0, 1)
     return first if first.state is None else replace(first, state=np.concatenate([first.state, 0.5 * first.state]))
 
 
@@ -63,6 +63,30 @@ def _results_own_memory(operator: Operator, form: Form, case: Case) -> Iterator[
                 yield _same(f"{where}result after {name} was overwritten", a, b)
 
 
+def _calls_apart(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    """With other content, and with fewer tokens: either would meet what a kernel has kept from a call."""
+    x = instance(operator, case)
+    own = operator.tensors(x) | operator.arguments(form.function, x)
+    first = tensors_in(invoke(form.function, own))
+    kept = [t.clone() for t in first]
+    for what, other in _others(operator, form, case):
+        found, _ = operator.run(form.function, other)
+        yield outputs(f"a call {what}", found, operator.refer(other))
+        for a, b in zip(kept, first, strict=True):
+            yield _same(f"a result after a call {what}", a, b)
+        for a, b in zip(kept, tensors_in(invoke(form.function, own)), strict=True):
+            yield _same(f"the same call after one {what}", a, b)
+
+
+def _others(operator: Operator, form: Form, case: Case) -> Iterator[tuple[str, Instance]]:
+    other = instance(operator, replace(case, seed=case.seed + 1))
+    yield "with other content", other
+    if "sequence" in operator.capabilities:
+        steps = operator.length(other)
+        for half in form.limits.kept("t", {form.limits.fit_size("t", steps // 2)} & set(range(steps))):
+            yield "of fewer tokens", operator.cut(other, 0, half)
+
+
 def _dtypes(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x = instance(operator, case)
     for where, given, call in _calls(operator, form, case):
@@ -75,7 +99,19 @@ def _dtypes(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
 
 
 LAWS = (
-    Law("result-dtypes", "outputs have the dtype of the values, states that of the sums", _dtypes, needs("memory")),
-    Law("arguments-untouched", "a call changes none of its arguments, and the same call again gives the same bits", _arguments_untouched),
-    Law("results-own-memory", "overwriting an argument afterwards does not change a result", _results_own_memory),
+    Law("result-dtypes", "outputs have the dtype of the values, states that of the sums", _dtypes, needs("memory"), kinds=("K12",)),
+    Law(
+        "arguments-untouched",
+        "a call changes none of its arguments, and the same call again gives the same bits",
+        _arguments_untouched,
+        kinds=("K11",),
+    ),
+    Law("results-own-memory", "overwriting an argument afterwards does not change a result", _results_own_memory, kinds=("K11",)),
+    Law(
+        "calls-apart",
+        "another call in between changes neither an earlier result nor a later one",
+        _calls_apart,
+        weight=0.5,
+        kinds=("K11",),
+    ),
 )

@@ -53,4 +53,4 @@ def _alone(case: Case) -> Case:
     return case.resized(b=1)
 
 
-LAWS = (Law("packed-equals-alone", "packed sequences do not leak into each other", _packed, packs, _alone, 0.5),)
+LAWS = (Law("packed-equals-alone", "packed sequences do not leak into each other", _packed, packs, _alone, 0.5, ("K7", "K3")),)

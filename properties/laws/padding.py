@@ -115,6 +115,21 @@ def _has_neutral_tokens(operator: Operator, form: Form) -> str:
 
 
 LAWS = (
-    Law("padding", "tokens that change nothing change nothing, the final state included", _padding, _has_neutral_tokens, weight=0.5),
-    Law("padding-mask", "tokens that are masked change nothing, whatever they contain", _masked, needs("padding-mask"), _unmasked, 0.5),
+    Law(
+        "padding",
+        "tokens that change nothing change nothing, the final state included",
+        _padding,
+        _has_neutral_tokens,
+        weight=0.5,
+        kinds=("K6",),
+    ),
+    Law(
+        "padding-mask",
+        "tokens that are masked change nothing, whatever they contain",
+        _masked,
+        needs("padding-mask"),
+        _unmasked,
+        0.5,
+        ("K6", "K9"),
+    ),
 )

@@ -49,4 +49,4 @@ def _plain(case: Case) -> Case:
     return replace(case.resized(t=max(1, case.size("t"))), flags=tuple(f for f in case.flags if f in SCALINGS))
 
 
-LAWS = (Law("reduction", "a special case is the other operator", _reduces, _has_special_cases, _plain, 0.5),)
+LAWS = (Law("reduction", "a special case is the other operator", _reduces, _has_special_cases, _plain, 0.5, ("K15",)),)

@@ -77,7 +77,9 @@ def _masks(operator: Operator, form: Form) -> str:
 
 
 LAWS = (
-    Law("sight", "a row is NaN where a key that it sees is, and no other row changes", _sight, _sees, weight=0.5),
-    Law("window", "a row sees as many of the latest keys as the window is wide, or all", _window, needs("window"), _around),
-    Law("gradient-behind-the-mask", "gradients are right and finite whatever is masked", BY_INPUTS.check, _masks, _behind, 0.5),
+    Law("sight", "a row is NaN where a key that it sees is, and no other row changes", _sight, _sees, weight=0.5, kinds=("K8", "K9")),
+    Law("window", "a row sees as many of the latest keys as the window is wide, or all", _window, needs("window"), _around, kinds=("K10",)),
+    Law(
+        "gradient-behind-the-mask", "gradients are right and finite whatever is masked", BY_INPUTS.check, _masks, _behind, 0.5, ("K5", "K9")
+    ),
 )

@@ -67,6 +67,28 @@ class Comparison:
         return tuple(int(i) for i in bad[0]) if len(bad) else ()
 
 
+KINDS = {
+    "K1": "a state that is passed in is ignored, or used by one form only",
+    "K2": "the state that is handed out is wrong",
+    "K3": "tails, tiles and tiny sequences",
+    "K4": "extreme gates",
+    "K5": "only the gradient is wrong",
+    "K6": "padding is not neutral",
+    "K7": "packed sequences leak into each other",
+    "K8": "the causal frontier and positions",
+    "K9": "empty rows, and garbage behind the mask",
+    "K10": "windows and ring caches",
+    "K11": "aliasing, mutation and roll-back",
+    "K12": "the precision of states and sums",
+    "K13": "layout, groups and strides",
+    "K14": "company in the batch",
+    "K15": "another convention than meant",
+    "K16": "discretisation",
+    "K17": "convolutions and scans",
+    "K18": "the symbolic engine is wrong",
+    "K19": "the oracle, a tolerance or a generator is blind",
+}
+"""Kinds of fault. K18 is none of a form, and K19 none of a form alone: planted faults show that laws see."""
 Check = Callable[[Operator, Form, Case], Iterable[Comparison]]
 
 
@@ -75,7 +97,8 @@ class Law:
     """A property of every correct form: what it says, how a case is checked, and where it does not apply.
 
     ``missing`` says why the law does not apply to a form, or "". ``prepare`` makes a drawn case one that the law can
-    use (another dtype, an added flag); ``weight`` is the share of the usual number of examples.
+    use (another dtype, an added flag); ``weight`` is the share of the usual number of examples. ``kinds`` are the kinds of fault
+    that it is there for, by the names of `KINDS`.
     """
 
     name: str
@@ -84,6 +107,7 @@ class Law:
     missing: Callable[[Operator, Form], str] = lambda operator, form: ""
     prepare: Callable[[Case], Case] = lambda case: case
     weight: float = 1.0
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

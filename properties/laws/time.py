@@ -23,7 +23,7 @@ def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[C
         yield outputs(f"the first {n} tokens alone", alone, truth, 0, n)
         kinds = ("other", "nan", "inf") if "quarantine" in operator.capabilities else ("other",)
         for kind in kinds:
-            found, state = operator.run(form.function, _later(operator, x, n, kind, case))
+            found, state = operator.run(form.function, later(operator, x, n, kind, case))
             yield outputs(f"the first {n} tokens, later ones {kind}", rows(found, 0, n), truth, 0, n)
             if kind == "nan" and found.shape == truth.bound.shape:  # a number would be the answer to another input
                 yield _none("numbers from tokens that are nan", np.isfinite(found[:, n:]) & (truth.bound[:, n:] > 0))
@@ -35,7 +35,7 @@ def _none(what: str, where: Array) -> Comparison:
     return Comparison(what, where.astype(float), np.zeros(where.shape), np.zeros(where.shape))
 
 
-def _later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> Instance:
+def later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> Instance:
     """The instance with other tokens from n on."""
     inputs = dict(x.inputs)
     steps = operator.length(x)
@@ -99,7 +99,19 @@ def _step_is_whole(operator: Operator, form: Form, case: Case) -> Iterator[Compa
 
 
 LAWS = (
-    Law("prefix-invariance", "later tokens, whatever they are, do not change earlier outputs", _prefix_invariance, needs("causal")),
-    Law("split-and-resume", "a sequence cut anywhere and resumed from the state is the whole", _split_and_resume, _resumes),
-    Law("step-equals-whole", "one token at a time is the whole", _step_is_whole, _needs_step),
+    Law(
+        "prefix-invariance",
+        "later tokens, whatever they are, do not change earlier outputs",
+        _prefix_invariance,
+        needs("causal"),
+        kinds=("K8",),
+    ),
+    Law(
+        "split-and-resume",
+        "a sequence cut anywhere and resumed from the state is the whole",
+        _split_and_resume,
+        _resumes,
+        kinds=("K1", "K2", "K3"),
+    ),
+    Law("step-equals-whole", "one token at a time is the whole", _step_is_whole, _needs_step, kinds=("K1", "K2", "K17")),
 )

@@ -40,7 +40,7 @@ def test_arrays_are_values_of_the_dtype_in_the_shapes_of_the_call(operator, data
             for axis, size in zip(i.of(a), a.shape):
                 assert sizes.setdefault(axis, size) == size
             if a.dtype.kind == "f":
-                np.testing.assert_array_equal(rounded(a, case.dtype), a)
+                np.testing.assert_array_equal(rounded(a, x.dtype_of(i.name)), a)
 
 
 @given(data=st.data())
