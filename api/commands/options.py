@@ -5,9 +5,11 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 
 def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
@@ -17,6 +19,12 @@ def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there.")
+jobs = click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes.  [default: the number of cores]")
+symbolic_only = click.option("--symbolic-only", is_flag=True, help="Leave out the numeric cross-checks.")
+level = click.option(
+    "--level", type=click.Choice(["quick", "default", "deep"]), default="quick", show_default=True, help="Of the cross-checks."
+)
+given = click.option("--from", "given", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Check this certificate.")
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every random choice.")
 time_limit = click.option(
     "--time-limit",
@@ -41,6 +49,13 @@ def reading_a_certificate() -> Iterator[None]:
     except certificate.Altered as error:
         click.echo(f"isoform: {error}", err=True)
         raise click.exceptions.Exit(1) from None
+
+
+def refuse_what_a_certificate_gives(ctx: click.Context) -> None:
+    """A certificate has a seed and a level of its own: naming another is wrong usage."""
+    for name in ("seed", "level"):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} and --from exclude each other: the certificate gives the {name}")
 
 
 def print_json(value: dict[str, Any]) -> None:

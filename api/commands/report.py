@@ -13,12 +13,15 @@ from isoform.commands import options
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1, metavar="[ID or ARCHITECTURE]...")
 @options.as_json
-@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes.  [default: the number of cores]")
+@options.jobs
 @options.seed
-@click.option("--symbolic-only", is_flag=True, help="Leave out the numeric cross-checks.")
-@click.option("--level", type=click.Choice(["quick", "default", "deep"]), default="quick", show_default=True, help="Of the cross-checks.")
+@options.symbolic_only
+@options.level
 @options.time_limit
+@options.given
+@click.pass_context
 def command(
+    ctx: click.Context,
     directory: Path,
     names: tuple[str, ...],
     as_json: bool,
@@ -27,20 +30,30 @@ def command(
     symbolic_only: bool,
     level: str,
     time_limit: float,
+    given: Path | None,
 ) -> int:
     """Verify the named claims (all, if none is named), and write what was found into DIR as pages that need no network.
 
-    DIR is new, empty, or holds such a report, which is replaced. An interrupted run is written as far as it came.
+    DIR is new, empty, or holds such a report, which is replaced. An interrupted run is written as far as it came. With --from, the
+    claims are those of a certificate, and what it says of them is compared with what is found here.
     """
-    from isoform import book, outcome, plan, tables
+    from isoform import book, certificate, outcome, plan, recheck, tables
 
+    effort = {"jobs": jobs, "time_limit": time_limit, "symbolic_only": symbolic_only}
     try:
         book.require()
-        wanted = plan.make(names, seed=seed, level=level, jobs=jobs, time_limit=time_limit, symbolic_only=symbolic_only)
-        book.reserve(directory)
+        if given:
+            options.refuse_what_a_certificate_gives(ctx)
+            with options.reading_a_certificate():
+                content = certificate.read(given)
+            book.reserve(directory)
+            report = recheck.recheck(content, *names, begin=tables.watched, **effort)
+        else:
+            wanted = plan.make(names, seed=seed, level=level, **effort)
+            book.reserve(directory)
+            report = tables.watched(wanted)
     except (book.MissingLibrary, book.UnusableFolder) as error:
         raise click.UsageError(str(error)) from None
-    report = tables.watched(wanted)
     pages = book.write(report, directory)
     if as_json:
         facts = {"schema": outcome.SCHEMA, "index": str(directory / "index.html"), "pages": pages, "summary": report.summary}

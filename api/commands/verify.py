@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from isoform.commands import options
 
@@ -14,14 +13,14 @@ from isoform.commands import options
 @click.command()
 @click.argument("names", nargs=-1, metavar="[ID or ARCHITECTURE]...")
 @options.as_json
-@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes.  [default: the number of cores]")
+@options.jobs
 @options.seed
 @click.option("--fail-fast", is_flag=True, help="Stop at the first failure.")
-@click.option("--symbolic-only", is_flag=True, help="Leave out the numeric cross-checks.")
-@click.option("--level", type=click.Choice(["quick", "default", "deep"]), default="quick", show_default=True, help="Of the cross-checks.")
+@options.symbolic_only
+@options.level
 @options.time_limit
 @click.option("--certificate", "target", type=click.Path(path_type=Path), help="Write what was found to this file, also if interrupted.")
-@click.option("--from", "given", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Check this certificate.")
+@options.given
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -46,9 +45,7 @@ def command(
         _check_target(target)
     effort = {"jobs": jobs, "time_limit": time_limit, "symbolic_only": symbolic_only, "fail_fast": fail_fast}
     if given:
-        for name in ("seed", "level"):
-            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name} and --from exclude each other: the certificate gives the {name}")
+        options.refuse_what_a_certificate_gives(ctx)
         with options.reading_a_certificate():
             content = certificate.read(given)
         report = recheck.recheck(content, *names, begin=tables.watched, **effort)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import isoform
-from isoform import book, cli, runner, tables
+from isoform import book, certificate, cli, runner, tables
 from isoform.book import folder
 from isoform.derivations.registry import claim
 from isoform.exits import Exit
@@ -57,6 +57,17 @@ def test_an_interrupted_run_is_written_as_far_as_it_came(run, ran, results, tmp_
     with pytest.raises(KeyboardInterrupt):
         isoform.report(tmp_path / "b", "delta-rule")
     assert (tmp_path / "b" / "index.html").exists()
+
+
+def test_a_certificate_says_what_runs_and_is_compared(run, ran, report, tmp_path):
+    certificate.write(report, tmp_path / "c.json")
+    assert run(tmp_path / "site", "--from", tmp_path / "c.json", "delta-rule")[0] == 1
+    code, _, err = run(tmp_path / "site", "--from", tmp_path / "c.json", "--seed", "3")
+    assert code == 2 and "--seed and --from exclude each other" in err
+    altered = (tmp_path / "c.json").read_text("utf-8").replace("H_t", "H_s")
+    (tmp_path / "c.json").write_text(altered, "utf-8")
+    code, _, err = run(tmp_path / "other", "--from", tmp_path / "c.json")
+    assert code == 1 and err and not (tmp_path / "other").exists()
 
 
 def test_json_is_the_json_alone(run, ran, report, tmp_path):
