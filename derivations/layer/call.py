@@ -24,7 +24,7 @@ from ..kernel.formulas import Declaration
 from ..kernel.terms import Var
 
 STATE, FINAL, STEP_STATE = "initial_state", "output_final_state", "state"
-RESERVED = {STATE, FINAL, STEP_STATE, "chunk_size", "torch"}
+RESERVED = {STATE, FINAL, STEP_STATE, "chunk_size", "torch", "where", "lead", "sizes", "dtype"}
 AXES = {"b", "t", "h"}
 UNDERSTOOD = "'real', 'LOW <= x <= HIGH', 'x <= HIGH', 'LOW <= x', '|x| <= HIGH', '|x| = HIGH', 'LOW <= x |y|^2 <= HIGH'"
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:/\d+)?)"
@@ -87,8 +87,9 @@ def arguments(declaration: Declaration, logs: Mapping[str, str] | None = None) -
         raise ValueError(f"{declaration.operator} has no input {', '.join(unknown)}; it has {', '.join(declaration.inputs)}.")
     found = tuple(_argument(declaration, name, family, logs.get(name)) for name, family in declaration.inputs.items())
     for a in found:
-        if not a.name.isidentifier() or keyword.iskeyword(a.name) or a.name in RESERVED:
-            raise ValueError(f"{declaration.operator}: {a.name!r} cannot name an argument; use an identifier that is still free.")
+        for name in (a.name, a.input):
+            if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED:
+                raise ValueError(f"{declaration.operator}: {name!r} cannot name an argument; use an identifier that is still free.")
     return found
 
 

@@ -20,7 +20,7 @@ class NotOneToken(ValueError):
 
 @dataclass(frozen=True)
 class Steps:
-    """The updates, in order, and the read-out of a declaration.
+    """The updates, in order, and the read-out of a declaration, with the names that its parts are printed under.
 
     ``before`` are the states that a token finds, ``now`` those that it leaves. An update speaks of all ``before`` and of the
     ``now`` that come earlier; the read-out of both.
@@ -30,6 +30,11 @@ class Steps:
     output: Term
     before: tuple[Var, ...]
     now: tuple[Var, ...]
+    members: Mapping[Basic, Term]
+
+    def opened(self, x: Term) -> Term:
+        """A term in these names for the states."""
+        return cast(Term, _put(x, self.members))
 
 
 def steps(declaration: Declaration) -> Steps:
@@ -42,10 +47,10 @@ def steps(declaration: Declaration) -> Steps:
     members: dict[Basic, Term] = {}
     updates = []
     for s, old, new in zip(found, before, now, strict=True):
-        members[tm.unnamed(s[t - 1])] = old
+        members[s[t - 1]] = members[tm.unnamed(s[t - 1])] = old
         updates.append(_opened(s.member.step_at(t, old), members, declaration))
-        members[tm.unnamed(s[t])] = new
-    return Steps(tuple(updates), _opened(declaration.output, members, declaration), before, now)
+        members[s[t]] = members[tm.unnamed(s[t])] = new
+    return Steps(tuple(updates), _opened(declaration.output, members, declaration), before, now, members)
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -61,7 +66,7 @@ def _atom(name: str, member: Rec) -> Var:
 
 def _opened(x: Term, members: Mapping[Basic, Term], declaration: Declaration) -> Term:
     """A term in which the states are named and nothing depends on the time but the inputs at it."""
-    opened = cast(Term, _put(tm.unnamed(x), members))
+    opened = cast(Term, _put(x, members))
     for node in tm.walk(opened):
         if isinstance(node, Rec):
             raise NotOneToken(f"{declaration.operator}: {node} is no state at t or t - 1; only those can be used.")

@@ -3,7 +3,8 @@
 The value is a complex step through the declaration. The bound runs the declaration over time in sizes and errors (`Rounded`), each
 with a complex step in the sizes of the direction: the derivative of the sum of the absolute values of all terms, in any order, and
 of its error. A backward pass evaluates the same terms with at most three times the forward roundings, and sums what is shared over
-tokens and members of the batch. Where a product of decays is too small to be held, what it multiplies is lost.
+tokens and members of the batch; the slope in a direction is a sum over all entries, in float64. Where a product of decays is too
+small to be held, what it multiplies is lost.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from isoform.derivations.kernel.terms import unnamed
 from isoform.derivations.layer.classify import states
 
-from ..bounds import EXPONENTIAL, gamma
+from ..bounds import EXACT, EXPONENTIAL, gamma
 from ..operator import Instance
 from ..oracle import STEP
 from ..tensors import precision
@@ -37,7 +37,8 @@ def derive(layer: Layer, x: Instance, toward: Mapping[str, Array], push: Array |
     p, length, batch = precision(x.dtype, x.precision), layer.length(x), layer.lead(x)[0]
     size, error = _sizes(layer, x, toward, push, np.abs(weights), np.abs(final), Rounded(unit=p.unit, tiny=p.tiny), free=False)
     lost, _ = _sizes(layer, x, toward, push, np.abs(weights), np.abs(final), Rounded(), free=True) if _decays(layer) else (0.0, 0.0)
-    shared = gamma(batch * (length + 1), p.unit) * size
+    entries = sum(a.size for a in toward.values()) + (0 if push is None else push.size)
+    shared = (gamma(batch * (length + 1), p.unit) + gamma(entries, EXACT.unit)) * size
     return found, BACKWARD * error + shared + p.tiny * BACKWARD * (length + 1) * lost
 
 
@@ -52,14 +53,13 @@ def _sizes(
     length = layer.length(x)
     at = frame(system, _values(layer, x, toward, push, system, free), layer.sizes(x), by_time=True)
     t = layer.declaration.t
-    output = unnamed(layer.declaration.output)
     lead = (*layer.lead(x), 1, 1)
-    rows = [_wide(value(output, at), lead) for _ in at.each(t, range(1, length + 1))]
+    rows = [_wide(value(layer.declaration.output, at), lead) for _ in at.each(t, range(1, length + 1))]
     found = np.zeros(2)
     if rows:
         both = (np.stack(part, 2) for part in zip(*rows, strict=True))
         found += [float((weights * layer.read_out(part)).sum()) for part in both]
-    ends = [_wide(value(unnamed(s[length]), at), lead) for s in states(layer.declaration)]
+    ends = [_wide(value(s[length], at), lead) for s in states(layer.declaration)]
     found += [float((final * layer.handed(part)).sum()) for part in zip(*ends, strict=True)]
     return float(found[0]), float(found[1])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sympy import Basic, Symbol
@@ -13,7 +13,7 @@ from sympy import Basic, Symbol
 from isoform.derivations.evaluate import oracle
 from isoform.derivations.evaluate.frame import index_code
 from isoform.derivations.kernel.formulas import Declaration
-from isoform.derivations.kernel.terms import Exp, Inverse, Log, Power, Sqrt, Term, Var, walk
+from isoform.derivations.kernel.terms import Exp, Inverse, Log, Power, Sqrt, Term, Var, unnamed, walk
 from isoform.derivations.layer.call import Argument, arguments
 from isoform.derivations.layer.classify import Classification, classify
 from isoform.derivations.layer.steps import Steps, steps
@@ -55,7 +55,7 @@ class Layer:
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The updates and the read-out."""
-        return (*self.steps.updates, self.steps.output)
+        return tuple(cast(Term, unnamed(x)) for x in (*self.steps.updates, self.steps.output))
 
     @cached_property
     def rational(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sympy import Basic
@@ -18,7 +18,7 @@ from isoform.derivations.evaluate.errors import Undefined, UnsupportedTerm
 from isoform.derivations.evaluate.frame import TOP, Frame
 from isoform.derivations.evaluate.program import compiled
 from isoform.derivations.evaluate.systems import Number, System, Truth
-from isoform.derivations.kernel.terms import Term
+from isoform.derivations.kernel.terms import Term, unnamed
 
 from ..bounds import EXPONENTIAL, SPLIT, gamma
 from ..oracle import STEP
@@ -198,6 +198,6 @@ def frame(system: System, values: Mapping[str, Value], sizes: Mapping[Basic, int
 
 
 def value(x: Term, at: Frame) -> Value:
-    """The value of a term that is unnamed. Raises EvaluationError."""
-    found: Value = compiled(x, TOP)(at)
+    """The value of a term. Raises EvaluationError."""
+    found: Value = compiled(cast(Term, unnamed(x)), TOP)(at)
     return found
