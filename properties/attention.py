@@ -205,6 +205,11 @@ def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Arr
 class Attention(Operator):
     """Attention, whose step takes the keys and values so far for a state."""
 
+    def lacking(self, form: Form, flag: str) -> str:
+        """The argument that a structure flag needs and that a form does not have; steps and caches have ways of their own."""
+        argument = NEEDED.get(flag, "")
+        return argument if argument and not form.takes(argument) else ""
+
     def steps(self, x: Instance) -> bool:
         """Without a mask and a window, and with no query before the first key; `decode` has the others."""
         return self.decodes(x) and not {"mask", "window_size"} & (set(x.inputs) | set(x.options))
@@ -265,6 +270,8 @@ SHAPE = strategies.sizes(
     block=strategies.chunks,
 )
 MASKS = ("padding", "padding-left", "padding-right", "mask")
+NEEDED = dict.fromkeys((*MASKS, "edge"), "mask") | {"window": "window_size"} | dict.fromkeys(strategies.SCALINGS, "scale")
+"""The argument that structure needs."""
 VALUES = ("duplicate-keys", "constant", "ties")
 
 

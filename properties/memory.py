@@ -30,6 +30,8 @@ QKV = (Input("q", "b t h k"), Input("k", "b t h k"), Input("v", "b t hv v"))
 KEYS = ("duplicate-keys", "orthonormal-keys", "constant", "zero", "dyadic")
 CAPABILITIES = frozenset({"dyadic", "long", "causal", "state", "packing", "groups", "gradient", "sequence", "quarantine", "edges", "batch"})
 NORM = "use_qk_l2norm_in_kernel"
+SCALED = dict.fromkeys((*strategies.SCALINGS, "dyadic"), "scale")
+"""Structure that needs a scale; results are exact for a scale of 1."""
 SAFE, LEAST = 2.0**-100, 2.0**-800
 """A product of decays of which nothing is lost in any dtype, and one which a complex step still holds."""
 TURN = 2.0**-10
@@ -116,7 +118,7 @@ def memory_operator(
         draw=lambda case: _draw(case, family.draw_gates, logs),
         refer=lambda x: _refer(family, x),
         derive=lambda x, *toward: _derive(family, x, *toward),
-        needed=needed or {},
+        needed={**SCALED, **(needed or {})},
         reductions=reductions,
         neutral=neutral,
         silent=("v",),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .strategies import Case
 
 Array = np.ndarray[Any, Any]
+START = "start"
+"""The structure flag of cases that have a state to begin with."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,10 @@ class Operator:
         argument = self.needed.get(flag, "")
         callables = [f for f in (form.function, form.step, *form.siblings) if f is not None]
         return "" if all(_takes(f, argument) for f in callables if argument) else argument
+
+    def entered(self, form: Form, flags: tuple[str, ...]) -> tuple[str, ...]:
+        """Structure flags, without the one of a given state where a form takes none."""
+        return tuple(f for f in flags if f != START or form.takes(self.state_argument))
 
     def length(self, x: Instance) -> int:
         """The number of tokens."""

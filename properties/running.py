@@ -123,11 +123,12 @@ def run_law(
 def prepared(law: Law, operator: Operator, form: Form, case: Case) -> Case | None:
     """A drawn case as the law uses it and the form takes it, or None where these are not one.
 
-    Structure that needs an argument which the form does not have is left out before.
+    Structure that needs an argument which the form does not have is left out before, a state that it does not take behind too.
     """
-    kept = tuple(f for f in case.flags if not operator.lacking(form, f))
+    kept = tuple(f for f in operator.entered(form, case.flags) if not operator.lacking(form, f))
     drawn = form.limits.fit(form.limits.spread(replace(case, flags=kept, precision=form.precision)))
     fitted = None if drawn is None else form.limits.fit(law.prepare(drawn))
+    fitted = None if fitted is None else replace(fitted, flags=operator.entered(form, fitted.flags))
     return fitted.resized(chunk=form.chunk) if fitted is not None and form.chunk else fitted
 
 

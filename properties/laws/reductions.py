@@ -18,8 +18,9 @@ Array = np.ndarray[Any, Any]
 
 def _reduces(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     for special in operator.reductions:
-        if not any(operator.lacking(form, flag) for flag in special.flags):
-            yield from _as_other(operator, form, replace(case, flags=(*case.flags, *special.flags)), special)
+        flags = operator.entered(form, special.flags)
+        if not any(operator.lacking(form, flag) for flag in flags):
+            yield from _as_other(operator, form, replace(case, flags=(*case.flags, *flags)), special)
 
 
 def _as_other(operator: Operator, form: Form, case: Case, special: Reduction) -> Iterator[Comparison]:
