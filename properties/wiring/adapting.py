@@ -41,9 +41,12 @@ def presented(call: Callable[..., Any], names: Iterable[str], like: Callable[...
 
 
 def shown(wiring: Wiring, operator: Operator) -> list[str]:
-    """The plain arguments that a kernel can take; that a state is asked for is one if the kernel is given or returns one."""
+    """The plain arguments that a kernel can take.
+
+    A scale is one if its own is a number, and that a state is asked for if it takes and returns one.
+    """
     taken = {a.carries for a in wiring.arguments}
-    if calls.scales(operator):
+    if calls.scales(operator) and wiring.own_scale is not None:
         taken.add("scale")
     if operator.state_argument in taken and hands_out(wiring):
         taken.add(operator.final_argument)
@@ -95,7 +98,8 @@ def _plainly(result: Any, wiring: Wiring, operator: Operator, given: Given) -> A
 
 def _scaled(out: Any, wiring: Wiring, given: Given) -> Any:
     """The output of a kernel that takes no scale, times the factor of the plain call over its own."""
-    root = calls.root_scale(given)
+    if wiring.own_scale is None:
+        return out
     wanted = given.get("scale")
-    factor = (root if wanted is None else wanted) / (root if wiring.own_scale is None else wiring.own_scale)
+    factor = (calls.root_scale(given) if wanted is None else wanted) / wiring.own_scale
     return out if factor == 1 else out * factor
