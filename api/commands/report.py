@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,7 +40,7 @@ def command(
     """
     from isoform import book, certificate, outcome, plan, recheck, tables
 
-    effort = {"jobs": jobs, "time_limit": time_limit, "symbolic_only": symbolic_only}
+    effort: dict[str, Any] = {"jobs": jobs, "time_limit": time_limit, "symbolic_only": symbolic_only}
     try:
         book.require()
         if given:
