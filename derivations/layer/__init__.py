@@ -1,6 +1,8 @@
 """A layer from one declaration: what kind it is, the theorems about it, and what it costs."""
 
 from .classify import Classification, Read, Update, classify
+from .declare import LayerError, layer
+from .derive import derive
 from .side import KINDS, Outer, Side
 
-__all__ = ["KINDS", "Classification", "Outer", "Read", "Side", "Update", "classify"]
+__all__ = ["KINDS", "Classification", "LayerError", "Outer", "Read", "Side", "Update", "classify", "derive", "layer"]

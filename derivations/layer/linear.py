@@ -64,10 +64,10 @@ def is_one(x: Basic) -> bool:
     return x == Num(1) or isinstance(x, Eye)
 
 
-def times(*factors: Term) -> Term:
+def times(*terms: Term) -> Term:
     """The product: one number in front, and no factors 1 and I that its shape does not need."""
-    shape = tm.Mul(*factors).shape
-    flat = [y for x in factors for y in _flat(x)]
+    shape = tm.Mul(*terms).shape
+    flat = [y for x in terms for y in factors(x)]
     number = prod((y.value for y in flat if isinstance(y, Num)), start=Rational(1))
     kept: list[Term] = [] if number == 1 else [Num(number)]
     kept += [y for y in flat if not isinstance(y, (Num, Eye))]
@@ -76,14 +76,14 @@ def times(*factors: Term) -> Term:
     return kept[0] if len(kept) == 1 else tm.Mul(*kept)
 
 
-def _flat(x: Term) -> list[Term]:
+def factors(x: Term) -> list[Term]:
     """The factors of a term; those of a number are numbers."""
     if not isinstance(x, tm.Mul):
         return [x]
     if not x.is_scalar_term:
-        return [y for f in cast("tuple[Term, ...]", x.args) for y in (_flat(f) if f.is_scalar_term else [f])]
+        return [y for f in cast("tuple[Term, ...]", x.args) for y in (factors(f) if f.is_scalar_term else [f])]
     chains = [tm.Mul(*g) for g in groups(x)]
-    return [y for f in cast("tuple[Term, ...]", x.args) if f.is_scalar_term for y in _flat(f)] + cast("list[Term]", chains)
+    return [y for f in cast("tuple[Term, ...]", x.args) if f.is_scalar_term for y in factors(f)] + cast("list[Term]", chains)
 
 
 def plus(parts: Iterable[Term]) -> Term | None:
@@ -128,16 +128,17 @@ def _straight(x: Term, found: Linear) -> Linear:
 
 
 def _turned(p: Product) -> Product:
-    return replace(p, left=_transpose(p.right), right=_transpose(p.left), turned=not p.turned)
+    return replace(p, left=transposed(p.right), right=transposed(p.left), turned=not p.turned)
 
 
-def _transpose(x: Term) -> Term:
+def transposed(x: Term) -> Term:
+    """The transpose, put as far inside as possible."""
     if x.is_scalar_term or isinstance(x, (Eye, tm.Diag)):
         return x
     if isinstance(x, tm.Transpose):
         return cast(Term, x.args[0])
     if isinstance(x, tm.Mul):
-        return tm.Mul(*[_transpose(cast(Term, f)) for f in reversed(x.args)])
+        return tm.Mul(*[transposed(cast(Term, f)) for f in reversed(x.args)])
     return x.T
 
 
@@ -146,7 +147,7 @@ def _add(x: Term, atoms: frozenset[Term]) -> Linear:
     return Linear(tuple(p for q in parts for p in q.products), plus(q.rest for q in parts if q.rest is not None))
 
 
-def _transposed(x: Term, atoms: frozenset[Term]) -> Linear:
+def _read_transpose(x: Term, atoms: frozenset[Term]) -> Linear:
     inner = _read(cast(Term, x.args[0]), atoms)
     return Linear(tuple(map(_turned, inner.products)), None if inner.rest is None else inner.rest.T)
 
@@ -213,7 +214,7 @@ def _hadamard(x: Term, atoms: frozenset[Term]) -> Linear:
     if x.cols == 1:
         products = [replace(p, left=times(tm.Diag(weights), p.left)) for p in inner.products]
     elif x.rows == 1:
-        products = [replace(p, right=times(p.right, tm.Diag(_transpose(weights)))) for p in inner.products]
+        products = [replace(p, right=times(p.right, tm.Diag(transposed(weights)))) for p in inner.products]
     else:
         raise NoProduct(x, "an entrywise product with a matrix")
     return Linear(tuple(products), None if inner.rest is None else tm.Hadamard(weights, inner.rest))
@@ -230,7 +231,7 @@ def _block(x: Term, atoms: frozenset[Term]) -> Linear:
     grid = cast(tm.Block, x).grid
     heights, widths = [r[0].rows for r in grid], [b.cols for b in grid[0]]
     placed = [
-        times(place(heights, r), b, _transpose(place(widths, c)))
+        times(place(heights, r), b, transposed(place(widths, c)))
         for r, row in enumerate(grid)
         for c, b in enumerate(row)
         if _holds(b, atoms)
@@ -263,7 +264,7 @@ _INSIDE = (tm.Sum, tm.Stack, tm.Row, tm.Rows, tm.Entry, tm.Diag, tm.Trace, tm.Re
 _READERS: dict[type, Callable[[Term, frozenset[Term]], Linear]] = {
     tm.Add: _add,
     tm.Mul: _mul,
-    tm.Transpose: _transposed,
+    tm.Transpose: _read_transpose,
     tm.Hadamard: _hadamard,
     tm.Where: _where,
     tm.Block: _block,

@@ -143,10 +143,6 @@ class Run:
         j = self.names.index("j")
         return Sum(self.passed(self.write(j), j + 1 - own, last, reverse=reverse), j, first, last)
 
-    def resumed(self, start: Term, begin: Index) -> Recurrence:
-        """The declared update, from a state at an index on."""
-        return recurrence(self.H.member.name, start, lambda t, S: self.H.member.step_at(t, S), start=begin, field=self.field)
-
     @property
     def field(self) -> str:
         """real or complex."""

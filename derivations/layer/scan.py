@@ -101,7 +101,7 @@ def scan(s: Subject) -> Claim | None:
     misses += [variant(statement, "only the later write is kept", says(one_write))]
     misses += [variant(statement, "segments that overlap in one token", says(since=first - 1))]
     count = len(three[0].parts())
-    from_the_cut = Direct((s.lemma("split-resume", 1),), "the run, cut where the segment begins")
+    from_the_cut = Direct((s.lemma("split-resume", 1, {first: first, last: last}),), "the run, cut where the segment begins")
     return s.claim(
         "scan",
         "pairs of a transition and a write compose in any grouping: a tree of them over a segment takes its first state to its last",

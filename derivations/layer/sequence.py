@@ -108,7 +108,7 @@ def split(s: Subject) -> Claim:
     cut = n.index("s")
 
     def says(start: Term, state: Term) -> Formula:
-        return And(Equation(run.resumed(start, cut)[t], run.H[t]), Equation(run.H[t], state))
+        return And(Equation(s.resumed(start, cut)[t], run.H[t]), Equation(run.H[t], state))
 
     state = run.since(run.H[cut], cut + 1, t)
     statement = Statement(says(run.H[cut], state), le(0, cut) & le(cut, t))

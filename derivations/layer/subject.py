@@ -13,7 +13,7 @@ from ..claim import Claim, NearMiss, Source
 from ..kernel import terms as tm
 from ..kernel.formulas import Declaration, Statement
 from ..kernel.scripts import Lemma, Script
-from ..kernel.terms import Index, Recurrence, Term
+from ..kernel.terms import Index, Recurrence, Term, recurrence
 from .classify import Classification, Read, Update, classify, put
 from .run import Names, Run, names
 
@@ -40,6 +40,16 @@ class Subject:
     def H(self) -> Recurrence:
         """The state."""
         return self.update.state
+
+    @property
+    def field(self) -> str:
+        """Whether the state is real or complex."""
+        return cast(tm.Var, self.H.member.args[3]).field
+
+    def resumed(self, start: Term, begin: Index) -> Recurrence:
+        """The declared update, from a state at an index on."""
+        step = self.H.member.step_at
+        return recurrence(self.H.member.name, start, lambda t, S: step(t, S), start=begin, field=self.field)
 
     def id(self, slug: str) -> str:
         """The id of a claim."""

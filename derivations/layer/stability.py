@@ -1,0 +1,170 @@
+"""When a transition makes nothing longer: exactly for which numbers, diagonal entries, rates."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sympy import Symbol
+
+from ..claim import Claim, Source, variant
+from ..delta_rule.operator import YANG
+from ..kernel import terms as tm
+from ..kernel.formulas import And, Equation, Formula, Implies, Less, LessEqual, NonZero, Statement
+from ..kernel.scripts import Contradiction, Direct, Each, Given, Product, Script, Sign, Suppose
+from ..kernel.terms import Cond, Conj, Num, Row, Term, le, norm2
+from .correction import Correction, correction
+from .linear import factors, times
+from .side import DIAGONAL, IDENTITY, SCALAR, Side
+from .subject import Subject
+
+NORMS = Source(YANG, "the paragraph on normalizing the keys", "there by eigenvalues, of one transition of the delta rule")
+ONE = Num(1)
+
+
+def stable(s: Subject) -> Claim | None:
+    """The condition under which a transition makes no vector, or no entry, longer; None where no exact one is known."""
+    run = s.run
+    acting = [side for side in (run.left, run.right) if side.kind != IDENTITY]
+    if len(acting) != 1 or isinstance(acting[0].matrix, tm.Zero):
+        return None
+    if acting[0].kind == SCALAR:
+        return _number(s, cast(Term, acting[0].number), acting[0].matrix)
+    if acting[0].kind == DIAGONAL:
+        return _diagonal(s, acting[0])
+    found = correction(run)
+    if found is None or run.field != "real" or found.number is None:
+        return None
+    return _corrected(s, found)
+
+
+def square(x: Term, field: str) -> Term:
+    """|x|² of a number."""
+    return Conj(x) * x if field == "complex" else x**2
+
+
+def _complex(x: Term) -> bool:
+    return any(isinstance(n, (tm.Var, tm.Apply)) and n.field == "complex" for n in tm.walk(x))
+
+
+def _number(s: Subject, c: Term, matrix: Term) -> Claim:
+    z = tm.vector(s.names.free("z"), matrix.rows, s.run.field)
+    title = f"the transition makes no vector longer exactly where |{c}| is at most 1"
+    return _scaled(s, title, c, norm2(times(c, z)), norm2(z), NonZero(norm2(z)), Cond())
+
+
+def _diagonal(s: Subject, side: Side) -> Claim | None:
+    i = s.names.index("i")
+    entry = entry_of(cast(Term, side.diagonal), i)
+    if entry is None:
+        return None
+    z = tm.vector(s.names.free("z"), side.matrix.rows, s.run.field)
+    title = f"the transition makes no entry longer exactly where |{entry}| is at most 1"
+    moved, before = (square(x, s.run.field) for x in (Row(side.matrix * z, i), Row(z, i)))
+    return _scaled(s, title, entry, moved, before, NonZero(Row(z, i)), le(1, i) & le(i, side.matrix.rows))
+
+
+def _scaled(s: Subject, title: str, c: Term, moved: Term, before: Term, some: Formula, where: Cond) -> Claim:
+    """What is scaled by c is not longer exactly where |c|² <= 1; moved and before are squared lengths."""
+    size = square(c, "complex" if _complex(c) else "real")
+    small, shorter = LessEqual(size, 1), LessEqual(moved, before)
+    scaled = Equation(moved, size * before)
+    sound, sharp = Implies(small, shorter), Implies(And(some, shorter), small)
+    statement = Statement(And(scaled, sound, sharp), le(1, s.run.t) & where)
+    misses = [variant(statement, "the number, not its square", And(Equation(moved, c * before), sound, sharp))]
+    misses += [variant(statement, "it makes nothing shorter", And(scaled, Implies(small, LessEqual(before, moved)), sharp))]
+    if _any_number(c):
+        misses += [variant(statement, "numbers of any size", And(scaled, shorter, sharp))]
+        misses += [variant(statement, "only numbers below 1", And(scaled, sound, Implies(And(some, shorter), Less(size, 1))))]
+    proofs = (
+        Direct(note="the number comes out"),
+        Suppose(Sign((Product((ONE - size, before)),))),
+        Suppose(Contradiction("premise 2", (Product((size - 1, before)),))),
+    )
+    return s.claim("stable", title, statement, Each(proofs), tuple(misses), NORMS)
+
+
+def _any_number(c: Term) -> bool:
+    """Whether a number may have any value: it is an input, or an entry of one."""
+    return isinstance(c.args[0] if isinstance(c, Row) else c, tm.Var)
+
+
+def entry_of(x: Term, i: Symbol) -> Term | None:
+    """Entry i of the diagonal of a matrix that is written as a diagonal one."""
+    if isinstance(x, tm.Diag):
+        return Row(cast(Term, x.args[0]), i)
+    if isinstance(x, tm.Eye):
+        return ONE
+    if x.is_scalar_term:
+        return x
+    if isinstance(x, (tm.Exp, tm.Inverse)):
+        inner = entry_of(cast(Term, x.args[0]), i)
+        return None if inner is None else x.func(inner)
+    if isinstance(x, (tm.Add, tm.Mul)):
+        parts = [entry_of(cast(Term, a), i) for a in x.args]
+        return None if None in parts else times(*cast("list[Term]", parts)) if isinstance(x, tm.Mul) else x.func(*parts)
+    return None
+
+
+def _corrected(s: Subject, found: Correction) -> Claim:
+    """c I - c β k kᵀ or c I - β k kᵀ has the eigenvalues c, at right angles to k, and e along k."""
+    k, c = found.key, cast(Term, found.number)
+    step = times(c, found.rate) if found.inside else found.rate
+    names = s.names
+    z, u = (tm.vector(names.free(x), k.rows) for x in ("z", "u"))
+    along, key = c - step * norm2(k), NonZero(norm2(k))
+
+    def moved(x: Term) -> Term:
+        return times(c, x) - step * k * (k.T * x)
+
+    def shorter(x: Term) -> Formula:
+        return LessEqual(norm2(moved(x)), norm2(x))
+
+    def within(x: Term) -> tuple[Formula, ...]:
+        return LessEqual(Num(-1), x), LessEqual(x, 1)
+
+    fades = c != ONE
+    small = (*within(along), *within(c)) if fades else within(along)
+    across = z - (k.T * z / norm2(k)) * k
+    parts = (Product((ONE - along, ONE + along, (k.T * z) ** 2, ONE / norm2(k))),)
+    parts += (Product((ONE - c, ONE + c, norm2(across))),) if fades else ()
+    own = Equation(moved(k), along * k)
+    others = Implies(Equation(k.T * u, 0), Equation(moved(u), times(c, u)))
+    sound = Implies(And(key, *small), shorter(z))
+    sharp = Implies(And(key, shorter(k)), And(*within(along)))
+    rest: tuple[Formula, ...] = ()
+    scripts: tuple[Script, ...] = (
+        Direct(note="k meets k"),
+        Suppose(Direct((Given("premise"),), "u does not meet k")),
+        Suppose(Sign(parts)),
+        Suppose(Each(_beyond(along, norm2(k), "premise 2"))),
+    )
+    if fades:
+        rest += (Implies(And(NonZero(norm2(u)), LessEqual(norm2(c * u), norm2(u))), And(*within(c))),)
+        scripts += (Suppose(Each(_beyond(c, norm2(u), "premise 2"))),)
+
+    def says(own: Formula = own, sound: Formula = sound, sharp: Formula = sharp) -> Formula:
+        return And(own, others, sound, sharp, *rest)
+
+    statement = Statement(says(), le(1, s.run.t))
+    misses = [variant(statement, "the eigenvalue with the other sign", says(own=Equation(moved(k), (c + step * norm2(k)) * k)))]
+    misses += [variant(statement, "the rate without the norm of the key", says(own=Equation(moved(k), (c - step) * k)))]
+    if all(_any_number(f) for f in factors(times(c, step)) if not isinstance(f, Num)):
+        misses += [variant(statement, "rates of any size", says(sound=Implies(And(key, *(within(c) if fades else ())), shorter(z))))]
+        above = Implies(And(key, shorter(k)), Less(Num(-1), along))
+        misses += [variant(statement, "only eigenvalues above -1", says(sharp=above))]
+        misses += [variant(statement, "gates of any size", says(sound=Implies(And(key, *within(along)), shorter(z))))] if fades else []
+    return s.claim(
+        "stable",
+        f"the transition makes no vector longer exactly where its eigenvalue along the key, {along}, is between -1 and 1"
+        + (f", and {c}, that of all others, too" if fades else ""),
+        statement,
+        Each(scripts),
+        tuple(misses),
+        NORMS,
+    )
+
+
+def _beyond(e: Term, length: Term, against: str) -> tuple[Script, ...]:
+    """Below -1 and above 1 a number times a vector is longer."""
+    below, above = -e - 1, e - 1
+    return tuple(Contradiction(against, (Product((p, length, 2)), Product((p, p, length)))) for p in (below, above))
