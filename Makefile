@@ -7,7 +7,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints
 INSTALL := $(BIN)/python $(PIP_INSTALL)
 SETUP := pyproject.toml setup.py constraints.txt CITATION.cff
 
-.PHONY: verify test deep bench pictures lint clean
+.PHONY: verify test deep bench pictures law-pages lint clean
 
 verify: $(VENV)/.ready
 	$(BIN)/isoform verify
@@ -25,6 +25,9 @@ bench: $(BENCH)/.ready
 
 pictures: $(VENV)/.ready-pictures
 	$(BIN)/python -m benchmarks.pictures
+
+law-pages: $(VENV)/.ready-pictures
+	$(BIN)/python -m benchmarks.law_pages
 
 # Types are checked where the package is installed for real: mypy cannot follow an editable install.
 lint: $(VENV)/.ready-lint
