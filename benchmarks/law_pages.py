@@ -1,4 +1,4 @@
-"""Write docs/laws/: a page for each law, with the planted faults that it sees and where one of them shows. Run by `make law-pages`, for minutes."""
+"""Write docs/laws/: a page for each law, with the planted faults that it sees and where one of them shows. `make law-pages` runs it."""
 
 from __future__ import annotations
 
