@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ..operator import Operator
@@ -34,7 +33,7 @@ def sdpa(operator: Operator) -> Wiring:
         Argument("v", "v", "b hkv s v"),
         *(Argument(n, n) for n in ("scale", "mask", *(("window_size",) if causal else ()))),
     )
-    bridge = Bridge(partial(_into, causal), partial(_back, causal))
+    bridge = CAUSAL if causal else FULL
     return Wiring("sdpa", arguments, (Result(OUT, "b h t v"),), bridge=bridge, notes=(NOTE,) if causal else (), mapped=False)
 
 
@@ -88,3 +87,22 @@ def _back(causal: bool, call: Callable[..., Any]) -> Callable[..., Any]:
 
     kernel.__name__ = call.__name__
     return kernel
+
+
+def _into_causal(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    return _into(True, kernel)
+
+
+def _into_full(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    return _into(False, kernel)
+
+
+def _back_causal(call: Callable[..., Any]) -> Callable[..., Any]:
+    return _back(True, call)
+
+
+def _back_full(call: Callable[..., Any]) -> Callable[..., Any]:
+    return _back(False, call)
+
+
+CAUSAL, FULL = Bridge(_into_causal, _back_causal), Bridge(_into_full, _back_full)
