@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from ..limits import GRADIENT, GROUPS, PACKING, UNEQUAL, Limits, Sizes
+from ..limits import GRADIENT, GROUPS, MIXED, PACKING, UNEQUAL, Limits, Sizes
 from ..operator import Operator
-from ..strategies import Case
-from ..tensors import DTYPES, differentiable, tensors_in
+from ..strategies import WIDE, Case
+from ..tensors import DTYPES, SHORT, differentiable, tensors_in
 from . import calls, probing
 from .adapting import adapt, shown
 from .convention import Wiring
@@ -39,6 +39,8 @@ PROBED = {
 MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
 PAIRS = (("k", "v"), ("d", "v"))
 """Features of keys and of values."""
+SOME = 4
+"""Refused sizes that are named."""
 FIXABLE = ("k", "v", "d", "n", "c", "chunk", "w", "h", "b")
 """Axes of which one size may be all that a kernel takes; a kernel that takes one length is given it by a declaration."""
 
@@ -102,6 +104,9 @@ def _structures(operator: Operator, ask: Callable[..., probing.Answer], base: Ca
     sizes = dict(base.sizes)
     for dtype in DTYPES:
         yield _refusal(ask(replace(base, dtype=dtype)), dtype, f"{dtype} is refused")
+    for dtype in SHORT:
+        if ask(replace(base, dtype=dtype)).returned:
+            yield _refusal(ask(replace(base, dtype=dtype, flags=(WIDE,))), MIXED, f"gates of float32 beside {dtype} are refused")
     if "groups" in sizes:
         yield _refusal(ask(base.resized(groups=2)), GROUPS, "two heads of values for one of keys are refused")
     if "g" in sizes:
@@ -144,11 +149,14 @@ def _pattern(axis: str, answers: Mapping[int, probing.Answer], now: int) -> Size
     refused = [n for n, a in answers.items() if _refuses(n, a)]
     if len(taken) + len(refused) < len(answers):
         return None
-    reason = f"{axis.upper()} = {', '.join(map(str, refused))} refused: {answers[refused[0]].raised}"
-    top = max(taken) if max(taken) < max(answers) else None
-    for multiple in MULTIPLES:
-        if taken == [n for n in answers if n % multiple == 0 and min(taken) <= n <= max(taken)]:
-            return Sizes(axis, multiple=multiple, least=min(taken), most=top, reason=reason)
+    least, top = min(taken), max(taken) if max(taken) < max(answers) else None
+    because = f"{axis.upper()} = {refused[0]} raises {answers[refused[0]].raised}"
+    for m in MULTIPLES:
+        if taken == [n for n in answers if n % m == 0 and least <= n <= max(taken)]:
+            said = [f"a multiple of {m}"] * (m > 1) + [f"at least {least}"] * (least > 0) + [f"at most {top}"] * (top is not None)
+            return Sizes(axis, multiple=m, least=least, most=top, reason=f"{axis.upper()} must be {' and '.join(said)}: {because}")
+    some = ", ".join(map(str, refused[:SOME])) + ", …" * (len(refused) > SOME)
+    reason = f"of {axis.upper()} only {now} is tried, since {some} are refused: {because}"
     return Sizes(axis, least=now, most=now, reason=reason) if axis in FIXABLE else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..limits import GROUPS, Limits
+from ..limits import GROUPS, MIXED, Limits
 from ..operator import Operator, pair
 from .adapting import presented
 from .convention import OUT, STATE, Argument, Bridge, Result, Wiring, WiringError
@@ -22,7 +22,10 @@ RULES = {
     "delta-rule": "delta",
     "gated-delta-rule": "gated_delta",
 }
-HEADS = "LinearAttention has as many heads of keys as of values"
+LIMITS = {
+    GROUPS: "LinearAttention has as many heads of keys as of values",
+    MIXED: "LinearAttention has gates of the dtype of its other inputs",
+}
 MEMORY = (
     Argument("query", "q", "b t (h k)"),
     Argument("key", "k", "b t (h k)"),
@@ -57,7 +60,7 @@ def onnx(operator: Operator) -> Wiring:
     rule = Argument("update_rule", value=RULES[operator.name], always=True)
     arguments = (*MEMORY, *GATES.get(operator.name, ()), rule)
     returns = (Result(OUT, "b t (hv v)"), Result(STATE))
-    return Wiring("onnx", arguments, returns, bridge=Bridge(_into, _back), limits=Limits(refuses={GROUPS: HEADS}))
+    return Wiring("onnx", arguments, returns, bridge=Bridge(_into, _back), limits=Limits(refuses=LIMITS))
 
 
 def _into(kernel: Callable[..., Any]) -> Callable[..., Any]:
