@@ -65,7 +65,8 @@ def ask(operator: Operator, function: Callable[..., Any], case: Case, *names: st
     try:
         operator.call(function, drawn(operator, case, shown & set(names) if names else shown), **more)
     except FormRaised as error:
-        return Answer(str(error).removeprefix("raised ").rstrip(": "), error.__cause__ is not None and not isinstance(error.__cause__, FAULTS))
+        cause, said = error.__cause__, str(error).removeprefix("raised ").rstrip(": ")
+        return Answer(said, cause is not None and not isinstance(cause, FAULTS))
     return Answer()
 
 
