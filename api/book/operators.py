@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -144,7 +145,12 @@ def _functions(module: Any, operator: str) -> tuple[Function, ...]:
 
 def _function(part: str, f: Callable[..., Any]) -> Function:
     first, _, rest = (inspect.getdoc(f) or "").partition("\n\n")
-    return Function(f.__name__, part, " ".join(first.split()), rest, f.__module__, _code(f))
+    return Function(f.__name__, part, " ".join(first.split()), _flowing(rest), f.__module__, _code(f))
+
+
+def _flowing(text: str) -> str:
+    """Text in which full lines go on with the next one, and a heading has no rule under it."""
+    return re.sub(r"(?<=[^\n]{70})\n(?=\S)", " ", re.sub(r"\n-{3,}(?=\n)", ":", text))
 
 
 def _code(f: Callable[..., Any]) -> str:
