@@ -18,6 +18,7 @@ from isoform.selection import UnknownName
 COMMANDS = {
     "verify": "Prove and cross-check claims; exit 0 only if all hold.",
     "check": "Hold a kernel against the laws of an operator.",
+    "replay": "Run the cases of a violated law again.",
     "list": "List the claims, from the lock file.",
     "show": "Show a claim: statement, assumptions, steps, near misses.",
     "trust": "Show what a claim's verdict rests on.",
