@@ -5,6 +5,7 @@ Costs are terms in the sizes and indices, so that statements about them are prov
 * a product of p x q by q x r takes p·q·r multiplications and p·r·(q-1) additions, from left to right; a diagonal factor
   one multiplication an entry; scalar factors are multiplied first, then the matrix is scaled once;
 * a sum of n terms takes n-1 additions an entry, dividing by a scalar one division an entry;
+* a matrix of blocks 0 and I, at most one I in each row and column of blocks, chooses: a product with it is free;
 * a sign is part of the addition that it belongs to; to choose, transpose, store or look up is free;
 * nothing is computed twice: a subterm counts once for each value of the indices that it, the conditions above it, and the
   ranges of those depend on, wherever it stands; ranges are compared as they are written, so that a member which two
@@ -27,6 +28,7 @@ from .kernel.formulas import Declaration
 from .kernel.terms import Ind, Index, Num, Term
 
 ADDITIONS, MULTIPLICATIONS, DIVISIONS, EXPONENTIALS = "additions", "multiplications", "divisions", "exponentials"
+OF_NUMBERS = {tm.Exp: EXPONENTIALS, tm.Sqrt: "square roots", tm.Log: "logarithms"}
 Count: TypeAlias = Mapping[str, Term]
 
 GIVEN = (tm.Var, tm.Num, tm.Ind, tm.NegInf, tm.Zero, tm.Eye, tm.Rec)
@@ -172,8 +174,10 @@ def _own(x: Term) -> list[tuple[str, Term]]:
         return [(ADDITIONS, _product(_one_less(cast(Index, x.args[3] - x.args[2] + 1)), size))]
     if isinstance(x, tm.Hadamard):
         return [(MULTIPLICATIONS, size)]
-    if isinstance(x, tm.Exp) and x.is_scalar_term:
-        return [(EXPONENTIALS, Num(1))]
+    if type(x) in OF_NUMBERS and x.is_scalar_term:
+        return [(OF_NUMBERS[type(x)], Num(1))]
+    if _chooses(x):
+        return []
     if isinstance(x, tm.Inverse) and x.is_scalar_term:
         return [(DIVISIONS, Num(1))]
     if isinstance(x, tm.Apply):
@@ -181,6 +185,16 @@ def _own(x: Term) -> list[tuple[str, Term]]:
     if isinstance(x, tm.Mul):
         return _own_product(x)
     raise Uncounted(f"no operations are counted for {type(x).__name__}: {x}")
+
+
+def _chooses(x: Term) -> bool:
+    """Whether a matrix, or what it is the transpose of, has blocks 0 and I, at most one I in each row and column of blocks."""
+    x = cast(Term, x.args[0]) if isinstance(x, tm.Transpose) else x
+    if not isinstance(x, tm.Block):
+        return False
+    ones = [[isinstance(b, tm.Eye) or b == Num(1) for b in row] for row in x.grid]
+    others = [b for row in x.grid for b in row if not (isinstance(b, (tm.Eye, tm.Zero)) or b in (Num(0), Num(1)))]
+    return not others and all(sum(line) <= 1 for line in (*ones, *zip(*ones, strict=True)))
 
 
 def _factors(x: tm.Mul) -> list[Term]:
@@ -195,7 +209,10 @@ def _own_product(x: tm.Mul) -> list[tuple[str, Term]]:
     for left, *rest in chains:
         for f in rest:
             diagonal = isinstance(left, tm.Diag) or isinstance(f, tm.Diag)
+            chosen = _chooses(left) or _chooses(f)
             left = tm.Mul(left, f)
+            if chosen:
+                continue
             size = _entries(left.rows, left.cols)
             if diagonal:
                 out.append((MULTIPLICATIONS, size))

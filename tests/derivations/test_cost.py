@@ -30,6 +30,10 @@ class Number:
         self.done[operation] += 1
         return Number(self.done)
 
+    def nothing(self) -> Number:
+        """A number to which nothing was done."""
+        return Number(self.done)
+
     def __add__(self, other: Number) -> Number:
         return self.after("additions")
 
@@ -48,6 +52,10 @@ def entrywise(operation: Any, *matrices: Matrix) -> Matrix:
 
 
 def times(a: Matrix, b: Matrix) -> Matrix:
+    if isinstance(a[0][0], int):
+        return [next((row for x, row in zip(chosen, b, strict=True) if x), [b[0][0].nothing()] * len(b[0])) for chosen in a]
+    if isinstance(b[0][0], int):
+        return transposed(times(transposed(b), transposed(a)))
     return [[reduce(add, map(mul, row, column)) for column in zip(*b, strict=True)] for row in a]
 
 
@@ -58,6 +66,11 @@ def scaled(a: Matrix, factors: Matrix) -> Matrix:
 
 def transposed(a: Matrix) -> Matrix:
     return [list(column) for column in zip(*a, strict=True)]
+
+
+def choosing(x: Any) -> Any:
+    """A block of 0 or I, by plain numbers: they are not counted."""
+    return [[int(isinstance(x, tm.Eye) and r == c) for c in range(int(x.cols))] for r in range(int(x.rows))]
 
 
 class Evaluation:
@@ -91,8 +104,11 @@ class Evaluation:
                 return self.product([f for f in x.args if f != Num(-1)])
             case tm.Transpose():
                 return transposed(self.of(x.args[0]))
-            case tm.Exp():
-                return [[self.of(x.args[0])[0][0].after("exponentials")]]
+            case tm.Block():
+                return [[e for part in row for e in part] for blocks in x.grid for row in zip(*map(choosing, blocks), strict=True)]
+            case tm.Exp() | tm.Sqrt() | tm.Log():
+                kind = {tm.Exp: "exponentials", tm.Sqrt: "square roots", tm.Log: "logarithms"}[type(x)]
+                return [[self.of(x.args[0])[0][0].after(kind)]]
             case tm.Inverse():
                 return [[self.of(x.args[0])[0][0].after("divisions")]]
             case tm.Apply():
@@ -132,6 +148,7 @@ N, d_k, d_v, t, j, i, T = indices("N d_k d_v t j i T")
 q, k, v, a = vectors("q", d_k), vectors("k", d_k), vectors("v", d_v), vectors("a", d_k)
 H = matrix("H", d_v, d_k)
 weight = Exp(q[t].T * k[j])
+TOP, W = tm.Block((tm.Eye(d_k),), (tm.Zero(N, d_k),)), matrix("W", d_v, d_k + N)
 TERMS: dict[str, tuple[Term, ...]] = {
     "masked attention, all rows": (masked(T),),
     "a scalar among matrices": ((q[t].T * k[t]) * H * k[t],),
@@ -145,6 +162,8 @@ TERMS: dict[str, tuple[Term, ...]] = {
     "a sum of sums": (Sum(Sum(Exp(q[i].T * k[j]) * v[j], j, 1, i), i, 1, T),),
     "one sum over two names": (Sum(weight, j, 1, t) * Sum(Exp(q[t].T * k[i]), i, 1, t) * H,),
     "a shared subterm": (Sum(weight * v[j], j, 1, t) / Sum(weight, j, 1, t),),
+    "blocks chosen": (W * TOP * k[t], H * TOP.T, TOP * k[t]),
+    "roots and logarithms": (tm.Log(1 + tm.Sqrt(q[t].T * k[t])) * k[t],),
     "an empty sum": (Sum(weight * v[j], j, t + 1, t),),
 }
 
@@ -205,7 +224,8 @@ def test_a_wrong_count_would_be_seen() -> None:
 
 def test_what_has_no_convention_is_refused() -> None:
     square = matrix("A", d_k, d_k)
-    for x in (square**-1 * k[t], tm.Inverse(square) * k[t], Exp(square), Prod(square, j, 1, t)):
+    twice = tm.Block((tm.Eye(d_k),), (tm.Eye(d_k),))
+    for x in (twice, tm.Block((square,)), square**-1 * k[t], tm.Inverse(square) * k[t], Exp(square), Prod(square, j, 1, t)):
         with pytest.raises(cost.Uncounted, match="no operations are counted for"):
             cost.operations(x)
     with pytest.raises(cost.Uncounted, match="no depth is counted for"):
