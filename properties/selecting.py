@@ -54,6 +54,8 @@ def draw(case: Case) -> Instance:
     b, t, d, n = (case.size(a) for a in "btdn")
     g = next(g for g in range(min(d, case.size("g")), 0, -1) if d % g == 0)
     inputs = {"u": normal(case, 0, b, d, t), **steps(case, b, d, t), "A": rounded(poles(case, d, n), case.dtype)}
+    if case.has("constant"):
+        inputs["u"] = np.full_like(inputs["u"], 1.5 * case.unit)
     for purpose, name, grouped in ((4, "B", ("grouped", "grouped-writes", "other-groups")), (5, "C", ("grouped", "other-groups"))):
         many = d if case.has("other-groups") and name == "C" and g > 1 else g
         shape = (d, n) if case.has("constant-weights") else (b, many, n, t) if any(map(case.has, grouped)) else (b, n, t)

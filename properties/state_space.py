@@ -230,6 +230,7 @@ def corners() -> Iterator[Case]:
         (9, 3, SMALL, "float64", ("stiff", "start")),
         (9, 3, LARGE, "bfloat16", ("start",)),
         (7, 3, LARGE, "float32", ("zero-poles", "diagonal", "constant")),
+        (67, 2, SMALL, "bfloat16", ("near-one", "diagonal", "constant", "no-feedthrough")),
     ):
         yield Case("lti", (("b", 1), ("t", t), ("n", n)), t, dtype, scale, tuple(flags))
 

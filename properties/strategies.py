@@ -43,6 +43,11 @@ class Case:
         """The size of an axis. Raises KeyError for an axis that the case has not."""
         return dict(self.sizes)[axis]
 
+    @property
+    def chunk(self) -> int | None:
+        """The size of a chunk, of a block of keys or of a filter; None where the case has none of these."""
+        return next((size for axis, size in self.sizes if axis in ("chunk", "block", "w")), None)
+
     def resized(self, **sizes: int) -> Case:
         """The case with other sizes of axes that it has."""
         return replace(self, sizes=tuple((n, sizes.get(n, s)) for n, s in self.sizes))

@@ -9,8 +9,6 @@ from ..operator import Form, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, outputs, reference, state_after
 
-CHUNK = ("chunk", "block", "w")
-"""The axes whose size is that of a chunk, of a block of keys, or of a filter."""
 UNKNOWN = 16
 """The size of a chunk where a case has none."""
 LAYERS = 6
@@ -33,8 +31,7 @@ def _every_length(operator: Operator, form: Form, case: Case) -> Iterator[Compar
 def _two_chunks(case: Case) -> Case:
     """Two chunks and two tokens more of one small head; one case for each size of a chunk, scale, and every other seed."""
     sizes = dict(case.sizes)
-    chunk = next((sizes[axis] for axis in CHUNK if axis in sizes), UNKNOWN)
-    steps = LAYERS if "m" in sizes else 2 * chunk + 2
+    steps = LAYERS if "m" in sizes else 2 * (case.chunk or UNKNOWN) + 2
     small = case.resized(**{**{n: s for n, s in SMALLEST.items() if n in sizes}, "t": steps})
     return replace(small, seed=case.seed % 2, dtype="float32", flags=("start",) if case.seed % 2 else ())
 

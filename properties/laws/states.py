@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..memory import KEYS
 from ..operator import Form, Instance, Operator
 from ..strategies import SCALINGS, WIDE, Case
 from .table import Comparison, Law, instance, needs, needs_state, outputs, state_after
@@ -21,12 +22,43 @@ SHIFT = 3
 
 def _state_alone(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x = instance(operator, case)
-    silent = replace(x, inputs=_without(x, operator.silent or ("v",), slice(None)))
+    silent = replace(x, inputs=_without(x, _values(operator), slice(None)))
     truth, steps = operator.refer(silent), operator.length(x)
     for n in form.limits.kept("t", {1, steps // 2, steps} - {0}):
         found, state = operator.run(form.function, operator.cut(silent, 0, n))
         yield outputs(f"{n} tokens without a value of their own", found, truth, 0, n)
         yield state_after(f"state after {n} tokens without a value", state, truth, n)
+
+
+def _one_step(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
+    """Each member of the batch has one entry of the state that is 1, or one of what is written, and no other: the map, column by column."""
+    x = instance(operator, case)
+    assert x.state is not None
+    silent = {name: x.inputs[name] for name in operator.silent}
+    written = np.concatenate([a.ravel() for a in silent.values()])
+    entries, writes = x.state.size, len(written)
+    many = {n: np.repeat(a, entries + writes, 0) if "b" in operator.axes[n].of(a) else a for n, a in x.inputs.items()}
+    state = np.zeros((entries + writes, *x.state.shape[1:]), x.state.dtype)
+    state[:entries] = np.eye(entries).reshape(entries, *x.state.shape[1:])
+    first = entries
+    for name, a in silent.items():
+        many[name] = np.zeros((entries + writes, *a.shape[1:]), a.dtype)
+        many[name][first : first + a.size] = np.eye(a.size).reshape(a.size, *a.shape[1:])
+        first += a.size
+    probe = replace(x, inputs=many, state=state)
+    truth = operator.refer(probe)
+    found, last = operator.run(form.function, probe)
+    for what, part in (("entry of the state", slice(entries)), ("value that is written", slice(entries, None))):
+        own = found[part] if found.shape == truth.output.shape else found
+        yield Comparison(f"output of each {what}", own, truth.output[part], truth.bound[part], truth.sharp[part])
+        assert truth.states is not None and truth.states_bound is not None
+        kept = last[part] if np.shape(last) == truth.states[:, 1].shape else last
+        yield Comparison(f"state after each {what}", kept, truth.states[part, 1], truth.states_bound[part, 1])
+
+
+def _values(operator: Operator) -> tuple[str, ...]:
+    """The inputs without which only the state is heard: what writes, or the values of a mean."""
+    return operator.silent or tuple({"v"} & set(operator.axes))
 
 
 def _without(x: Instance, names: tuple[str, ...], where: slice, time: int = 1) -> Mapping[str, Array]:
@@ -63,8 +95,24 @@ def _started(case: Case) -> Case:
     return replace(case.resized(t=max(1, case.size("t"))), flags=("start", *kept))
 
 
+def _single(case: Case) -> Case:
+    """One token of a few heads and features, in float32; gates, keys and weights are any."""
+    small = case.resized(b=1, t=1, h=2, groups=2, g=2, k=3, v=2, d=2, n=2, w=3, chunk=4)
+    kept = tuple(f for f in case.flags if f not in ("start", *KEYS))
+    return replace(small, seed=case.seed % 2, dtype="float32", flags=("start", *kept))
+
+
 def _longer(case: Case) -> Case:
     return replace(case.resized(t=case.size("t") + SHIFT), flags=tuple(f for f in case.flags if f not in ("start", "dyadic")))
+
+
+def _starts(operator: Operator, form: Form) -> str:
+    silenced = f"{operator.name} has no input without which only the state is heard"
+    return needs_state(operator, form) or ("" if _values(operator) else silenced)
+
+
+def _linear(operator: Operator, form: Form) -> str:
+    return needs_state(operator, form) or _silent(operator, form)
 
 
 def _silent(operator: Operator, form: Form) -> str:
@@ -76,10 +124,19 @@ LAWS = (
         "state-alone",
         "tokens that add nothing leave the initial state to be heard",
         _state_alone,
-        needs_state,
+        _starts,
         _started,
         0.5,
         kinds=("K1", "K2", "K12"),
+    ),
+    Law(
+        "one-step-map",
+        "one token maps every entry of the state, and of what is written, as the declaration does",
+        _one_step,
+        _linear,
+        _single,
+        0.5,
+        kinds=("K1", "K2", "K15"),
     ),
     Law(
         "shift-invariance",

@@ -54,7 +54,7 @@ def later(operator: Operator, x: Instance, n: int, kind: str, case: Case) -> Ins
 
 def cuts(case: Case, steps: int) -> Iterator[tuple[int, ...]]:
     """Ways to cut a sequence: parts of 0, 1, 2 tokens and one more, exactly and one less than a chunk, in three parts or more."""
-    chunk = dict(case.sizes).get("chunk", 4)
+    chunk = case.chunk or 4
     a, b = sorted(int(n) for n in case.rng(101).integers(0, steps + 1, 2))
     yield (0, 0, 1, 3, steps)
     yield (0, chunk + 1, 2 * chunk + 1, 3 * chunk, steps)

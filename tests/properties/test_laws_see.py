@@ -20,6 +20,7 @@ from isoform.impl import (
 )
 from isoform.properties.columns import operator
 from isoform.properties.laws import laws
+from isoform.properties.laws.table import KINDS
 from isoform.properties.operator import Form
 from isoform.properties.running import run_law
 
@@ -343,16 +344,89 @@ def test_a_step_that_is_left_out_is_1():
     assert result_of("form-equals-oracle", "s4d", like("s4d")(form), "small", examples=20, corners=None).verdict == "violated"
 
 
+class Short16:
+    """Loops whose state is rounded to 16 bits after every token, and is handed out by nobody."""
+
+    @staticmethod
+    def selective_scan(u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False):
+        h = u.new_zeros(*u.shape[:2], A.shape[1])
+        out = []
+        for t in range(u.shape[2]):
+            one, rest = slice(t, t + 1), {"D": D, "delta_bias": delta_bias, "delta_softplus": delta_softplus, "return_last_state": True}
+            B_t, C_t = (x if x.ndim == 2 else x[..., one] for x in (B, C))
+            z_t = None if z is None else z[..., one]
+            y, h = mamba.selective.recurrent(
+                u[..., one], delta[..., one], A, B_t, C_t, z=z_t, **rest, initial_state=h, return_last_state=True
+            )
+            h = h.to(torch.bfloat16).to(h.dtype)
+            out.append(y)
+        return torch.cat(out, -1) if out else u * 0
+
+    @staticmethod
+    def lti(u, Abar, Bbar, C, D=None):
+        x, out = None, []
+        for t in range(u.shape[1]):
+            y, x = state_space.recurrent(u[:, t : t + 1], Abar, Bbar, C, D, initial_state=x, output_final_state=True)
+            short = torch.view_as_real(x).to(torch.bfloat16) if x.is_complex() else x.to(torch.bfloat16)
+            x = torch.view_as_complex(short.to(torch.float32)) if x.is_complex() else short.to(x.dtype)
+            out.append(y)
+        return torch.cat(out, 1) if out else state_space.recurrent(u, Abar, Bbar, C, D)
+
+
+@pytest.mark.parametrize(
+    ("law", "name", "function"),
+    [("long-sequence", "selective-scan", Short16.selective_scan), ("form-equals-oracle", "lti", Short16.lti)],
+    ids=["scan", "lti"],
+)
+def test_outputs_tell_of_a_state_of_16_bits(law, name, function):
+    more = {"dtypes": ("bfloat16",), "examples": 3, "corners": None}
+    assert result_of(law, name, function, "small", **more).verdict == "violated"
+
+
+# one token --------------------------------------------------------------------------------------------------------
+
+
+def tiled_heads(right, **given):
+    """Value head i reads query head i mod H."""
+    q, v = given["q"], given["v"]
+    if q.shape[2] < v.shape[2]:
+        given |= {n: given[n].repeat(1, 1, v.shape[2] // q.shape[2], 1) for n in "qk"}
+    return right(**given)
+
+
+def reads_before_the_write(right, **given):
+    o, s = right(**given)
+    if given["q"].shape[1] != 1 or given.get("initial_state") is None:
+        return o, s
+    factor = given.get("scale") if given.get("scale") is not None else given["q"].shape[-1] ** -0.5
+    groups = given["v"].shape[2] // given["q"].shape[2]
+    q = given["q"].repeat_interleave(groups, 2)
+    return torch.einsum("bthk,bhkv->bthv", q * factor, given["initial_state"].to(q.dtype)), s
+
+
+@SCALES
+@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize("wrong", [ignores_the_state, state_turned, tiled_heads, reads_before_the_write], ids=lambda f: f.__name__)
+def test_the_map_of_one_token_is_seen(wrong, name, scale):
+    assert result_of("one-step-map", name, like(name)(wrong), scale).verdict == "violated"
+
+
 # right forms ------------------------------------------------------------------------------------------------------
 
 
-NEW = ("every-length", "state-alone", "shift-invariance", "calls-apart", "two-continuations", "batch-company")
+NEW = ("every-length", "one-step-map", "state-alone", "shift-invariance", "calls-apart", "two-continuations", "batch-company")
 
 
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize("law", NEW)
 def test_a_right_form_holds(law, name):
     result = run_law(LAWS[law], operator(name), Form("right", RIGHT[name]), examples=6, corners=4)
-    without = name == "attention" and law in ("state-alone", "shift-invariance", "two-continuations")
-    nothing = (law, name) == ("shift-invariance", "wkv")
+    without = name == "attention" and law in ("one-step-map", "state-alone", "shift-invariance", "two-continuations")
+    nothing = name == "wkv" and law in ("one-step-map", "shift-invariance")
     assert result.verdict == ("not-applicable" if without or nothing else "holds"), result
+
+
+def test_every_kind_of_fault_has_laws():
+    known = [kind for law in laws() for kind in law.kinds]
+    assert set(known) == set(KINDS) - {"K18"}
+    assert all(law.kinds for law in laws())
