@@ -24,6 +24,7 @@ COMMANDS = {
     "trust": "Show what a claim's verdict rests on.",
     "cite": "Print BibTeX for claims, the release and their sources.",
     "report": "Write what a run finds as a static site.",
+    "new": "Write the files of a new architecture from a description.",
     "lock": "Write claims.lock, or check it.",
 }
 EPILOG = (

@@ -23,7 +23,8 @@ from isoform.selection import column, select
 
 Begin = Callable[[planning.Plan], Report]
 _COMPARED_OF_LAWS = ("verdict", "examples")
-_SHOWN = 80
+_SHOWN, _LISTED = 80, 8
+"""How much of a value is shown, and how many differences of a claim."""
 
 
 def recheck(
@@ -73,8 +74,11 @@ def _absent(theirs: Iterable[Mapping[str, Any]]) -> Iterator[Failure]:
 
 def _claim_differences(theirs: Mapping[str, Any], ours: Mapping[str, Any], *, versions: bool) -> Iterator[Failure]:
     sides = (theirs, ours) if versions else (_without_versions(theirs), _without_versions(ours))
-    for place, was, now in differences(*sides):
+    found = list(differences(*sides))
+    for place, was, now in found[:_LISTED]:
         yield Failure(ours["id"], Exit.VIOLATED, f"{place} differs: {was} in the certificate, {now} here")
+    if len(found) > _LISTED:
+        yield Failure(ours["id"], Exit.VIOLATED, f"{len(found) - _LISTED} further fields differ, {found[-1][0]} the last of them")
 
 
 def _without_versions(value: Any) -> Any:
@@ -105,7 +109,8 @@ def _entry(theirs: dict[Any, Any], ours: dict[Any, Any], key: Any, place: str) -
     if key in theirs and key in ours:
         yield from differences(theirs[key], ours[key], place)
     else:
-        yield (place, *(_short(repr(side[key])) if key in side else "nothing" for side in (theirs, ours)))
+        was, now = (_short(repr(side[key])) if key in side else "nothing" for side in (theirs, ours))
+        yield place, was, now
 
 
 def _around(a: str, b: str) -> tuple[str, str]:

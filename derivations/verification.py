@@ -195,11 +195,12 @@ def _kernel_rejects(statement: Statement, found: Counterexample) -> str:
 
 
 def _unfinished(c: Claim, proof: Proof | None) -> tuple[str, ...]:
-    """What a finished claim has: different near misses about its subject, among them one for every assumption that the proof needs."""
+    """What a finished claim has: a source, and different near misses about its subject, one for each assumption that the proof needs."""
     from .kernel.fingerprint import canonical
 
     different = {canonical(n.statement) for n in c.near_misses}
     out = [] if len(different) >= 2 else [f"a claim needs two near misses, this one has {len(different)}"]
+    out += [] if c.sources else ["a claim needs a source, this one has none"]
     others = [("the statement as written", c.as_written), *((f"near miss {n.name}", n.statement) for n in c.near_misses)]
     out += [f"{name} is about something else" for name, other in others if other and not _akin(c.statement, other)]
     if proof and proof.scope != c.scope:

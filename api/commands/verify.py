@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -43,7 +44,7 @@ def command(
 
     if target:
         _check_target(target)
-    effort = {"jobs": jobs, "time_limit": time_limit, "symbolic_only": symbolic_only, "fail_fast": fail_fast}
+    effort: dict[str, Any] = {"jobs": jobs, "time_limit": time_limit, "symbolic_only": symbolic_only, "fail_fast": fail_fast}
     if given:
         options.refuse_what_a_certificate_gives(ctx)
         with options.reading_a_certificate():

@@ -125,6 +125,15 @@ def test_a_difference_is_named(check, written):
     assert "+ 1" in failure.reason
 
 
+def test_many_differences_are_counted(check, written):
+    content = copy.deepcopy(written)
+    steps = content["claims"][0]["steps"]
+    content["claims"][0]["steps"] = [{**step, "title": "other", "method": "other", "text": "other"} for step in steps * 3]
+    found = check(content).failures
+    assert len(found) == 9
+    assert re.fullmatch(r"\d+ further fields differ, steps\[\d+\].* the last of them", found[-1].reason)
+
+
 @pytest.mark.parametrize(("key", "value"), [("verdict", "violated"), ("examples", 9), ("law", "suffix"), ("form", "chunkwise")])
 def test_a_change_to_a_law_is_noticed(check, written, key, value):
     content = copy.deepcopy(written)

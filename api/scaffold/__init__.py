@@ -1,0 +1,1 @@
+"""Adding a column: from a description to the three files (`isoform new`)."""

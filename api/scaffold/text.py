@@ -1,0 +1,173 @@
+"""The text of a new column's files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from string import Template
+
+from isoform.scaffold.description import TERMS, Description, functions, uses
+from isoform.scaffold.place import Place
+
+DERIVATIONS = Template('''"""$title: one declaration, what follows from it, and a claim of its own.
+
+$formulas
+
+Source: $source, $where.
+"""
+
+from __future__ import annotations
+
+$imports
+$sizes
+
+$functions
+
+
+DECLARATION = layer(
+    $name,
+    inputs=$inputs,$parameters
+    state=$state,
+    update=$update,
+    read=read,
+    domains={
+$domains
+    },
+    source=$quoted_source,
+)
+DECLARATIONS = (DECLARATION,)
+${own}CLAIMS = $claims
+''')
+OWN = Template("""
+$state_names, t = DECLARATION.state, DECLARATION.t
+$input_names = DECLARATION.inputs.values()
+
+STEP = Statement(Equation($first[t], $once), le(1, t))
+TWICE = Equation($first[t], $twice)
+# True as it stands. Put a mistake into it that somebody might make: an index off by one, a sign, two factors swapped.
+MISTAKE = Equation($first[t], $once)
+OWN = Claim(
+    $id,
+    "what a token does to the state",
+    STEP,
+    (Source(DECLARATION.source, $where),),
+    (variant(STEP, "the token is taken twice", TWICE), variant(STEP, "FILL IN: the mistake", MISTAKE)),
+    Direct((Unfold($first[t]),), "the update at t"),
+    operator=DECLARATION,
+)
+
+""")
+PROPERTIES = Template('''"""$title under test: everything is taken from its declaration."""
+
+from __future__ import annotations
+
+from $declarations import DECLARATION
+from isoform.properties.declared import operator_of
+
+OPERATORS = (operator_of(DECLARATION),)
+''')
+
+
+def derivations(d: Description) -> str:
+    """Return the file of the derivations floor."""
+    apart = not d.coupled
+    claims = "(*derive(DECLARATION), OWN)" if apart else "derive(DECLARATION)"
+    single = len(d.state) == 1
+    return DERIVATIONS.substitute(
+        title=title(d.name),
+        formulas="\n".join(_in_docstring(f"    {n} ← {u}") for n, u in {**d.update, "output": d.read}.items()),
+        source=_in_docstring(d.source),
+        where=_in_docstring(d.where),
+        imports=_imports(d, apart),
+        sizes=f'\n{_tuple(d.sizes)} = indices("{" ".join(d.sizes)}")\n' if d.sizes else "",
+        functions="\n\n\n".join((*(_function(_update(d, n), d, u) for n, u in d.update.items()), _function("read", d, d.read))),
+        name=_quoted(d.name),
+        inputs=_table(d.inputs),
+        parameters=f"\n    parameters={_table(d.parameters)}," if d.parameters else "",
+        state=_table(d.state),
+        update="update" if single else "{" + ", ".join(f"{_quoted(n)}: {_update(d, n)}" for n in d.state) + "}",
+        domains="\n".join(f"        {_quoted(n)}: {_quoted(words)}," for n, words in d.domains.items()),
+        quoted_source=_quoted(d.source),
+        own=_own(d) if apart else "",
+        claims=claims,
+    )
+
+
+def properties(d: Description, place: Place) -> str:
+    """Return the file of the properties floor."""
+    return PROPERTIES.substitute(title=title(d.name), declarations=place.module("derivations", d.module))
+
+
+def title(name: str) -> str:
+    """Return a column's name as the beginning of a sentence."""
+    return name.replace("-", " ").capitalize()
+
+
+def _own(d: Description) -> str:
+    """The claim to fill in: what a token does to the first state, by its formula."""
+    names, inputs = list(d.state), [*d.inputs, *d.parameters]
+    before = f"{names[0]}[t - 1]"
+    return OWN.substitute(
+        state_names=names[0] if len(names) == 1 else f"({', '.join(names)})",
+        input_names=_tuple(inputs),
+        first=names[0],
+        once=_updated(d, before),
+        twice=_updated(d, _updated(d, before)),
+        id=_quoted(f"{d.name}/one-token"),
+        where=_quoted(d.where),
+    )
+
+
+def _updated(d: Description, before: str) -> str:
+    """The update of the first state, called with what it asks for."""
+    first = next(iter(d.state))
+    values = {first: before, **{n: f"{n}[t]" for n in d.inputs}, **{n: n for n in d.parameters}}
+    return f"{_update(d, first)}({', '.join(values[n] for n in _asked(d, d.update[first]))})"
+
+
+def _asked(d: Description, formula: str) -> tuple[str, ...]:
+    """The names that a formula uses, in the order of a function's parameters."""
+    known = (*d.state, *(f"{n}_before" for n in d.state), *d.inputs, *d.parameters)
+    return tuple(n for n in known if n in uses(formula))
+
+
+def _function(name: str, d: Description, formula: str) -> str:
+    parameters = ", ".join(f"{n}: Term" for n in _asked(d, formula))
+    return f"def {name}({parameters}) -> Term:\n    return {formula}"
+
+
+def _update(d: Description, state: str) -> str:
+    return "update" if len(d.state) == 1 else f"update_{state}"
+
+
+def _imports(d: Description, own: bool) -> str:
+    used = set().union(*map(uses, (*d.update.values(), d.read)))
+    terms = sorted({"Term", *(("indices",) if d.sizes else ()), *(("le",) if own else ()), *(used & TERMS)}, key=lambda n: (n.islower(), n))
+    lines = {
+        "claim": "Claim, Source, variant" if own else "",
+        "kernel.formulas": "Equation, Statement" if own else "",
+        "kernel.scripts": "Direct, Unfold" if own else "",
+        "kernel.terms": ", ".join(terms),
+        "layer": "derive, layer",
+        "layer.functions": ", ".join(sorted(used & functions())),
+    }
+    return "\n".join(f"from isoform.derivations.{module} import {names}" for module, names in lines.items() if names)
+
+
+def _table(sizes: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{_quoted(n)}: {_size(shape)}" for n, shape in sizes.items()) + "}"
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
+
+
+def _size(shape: str) -> str:
+    return f"({', '.join(shape.split('*'))})" if "*" in shape else shape
+
+
+def _in_docstring(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', "'").replace("\n", " ")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
