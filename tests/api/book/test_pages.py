@@ -12,6 +12,7 @@ import pytest
 
 from isoform.book import site
 from isoform.book.contents import page_of
+from isoform.derivations import cost
 from isoform.exits import Exit
 from isoform.outcome import Failure, judge_claim
 from isoform.runner import unknown
@@ -92,7 +93,15 @@ def test_an_architecture_s_page_has_its_declaration_and_cost(trees):
     text = words(section(trees[page_of("delta-rule")], "delta-rule"))
     for part in ("As it is declared", "multiplications", "real, 0 <= beta |k|^2 <= 2", "Token by token", "def recurrent("):
         assert part in text
-    assert "Not counted: no operations are counted for Block" in words(section(trees[page_of("discretization")], "zoh"))
+
+
+def test_a_cost_that_is_not_counted_says_why(results, monkeypatch):
+    def refuse(*terms):
+        raise cost.Uncounted("no operations are counted for <E>")
+
+    monkeypatch.setattr(cost, "operations", refuse)
+    tree = pages(site.files_of(make(results[:1])))[page_of("delta-rule")]
+    assert "Not counted: no operations are counted for <E>." in words(section(tree, "delta-rule"))
 
 
 def test_a_failure_is_shown_where_it_belongs(trees, files):
