@@ -74,7 +74,9 @@ def _split_and_resume(operator: Operator, form: Form, case: Case) -> Iterator[Co
             found.append(part)
             if truth.states is not None:
                 yield state_after(f"state after {b} tokens, cut at {ends}", state, truth, b)
-        yield outputs(f"output, cut at {ends}", np.concatenate(found, 1), truth)
+        parts = [outputs(f"output of tokens {a} to {b}, cut at {ends}", part, truth, a, b) for a, b, part in zip(ends, ends[1:], found)]
+        misfit = next((c for c in parts if np.shape(c.found) != np.shape(c.truth)), None)
+        yield misfit or outputs(f"output, cut at {ends}", np.concatenate(found, 1), truth)
 
 
 def _resumes(operator: Operator, form: Form) -> str:
@@ -92,7 +94,8 @@ def _step_is_whole(operator: Operator, form: Form, case: Case) -> Iterator[Compa
         return
     found, states = operator.walk(form.step, x)
     if found:
-        yield outputs("output, step by step", np.stack(found, 1), truth)
+        alike = len({np.shape(row) for row in found}) == 1
+        yield outputs("output, step by step", np.stack(found, 1) if alike else found[-1], truth)
     if truth.states is not None:
         for n, state in enumerate(states, 1):
             yield state_after(f"state after step {n}", state, truth, n)

@@ -129,3 +129,22 @@ def test_the_chunk_size_of_a_kernel_decides_its_bounds():
     law = replace(LAWS["form-equals-oracle"], check=lambda o, f, case: seen.append(case.size("chunk")) or ())
     run_law(law, OPERATOR, replace(TRUE, chunk=16), examples=5)
     assert set(seen) == {16}
+
+
+def test_parts_that_do_not_fit_together_are_wrong_ones():
+    """A shape that depends on the number of tokens is a violation, not an error of the law."""
+
+    @wraps(linear_attention.recurrent)
+    def squeezed(*args, **kwargs):
+        o, s = linear_attention.recurrent(*args, **kwargs)
+        return o.squeeze(1), s
+
+    @wraps(linear_attention.step)
+    def drops_heads_at_times(*args, **kwargs):
+        o, s = linear_attention.step(*args, **kwargs)
+        return o if (o > 0).any() else o[:, :1], s
+
+    cut = run("split-and-resume", Form("squeezed", squeezed))
+    assert cut.verdict == "violated" and "shape" in cut.witness.detail
+    stepped = run("step-equals-whole", Form("recurrent", linear_attention.recurrent, drops_heads_at_times))
+    assert stepped.verdict == "violated"
