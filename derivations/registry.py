@@ -65,6 +65,11 @@ def declarations(architecture: str) -> tuple[Declaration, ...]:
     return found
 
 
+def summary(architecture: str) -> str:
+    """What a column says first of itself."""
+    return " ".join((_module(architecture).__doc__ or "").partition("\n\n")[0].split())
+
+
 def _module(architecture: str) -> ModuleType:
     guest = guests().get(architecture)
     return guest.load("derivations") if guest else import_module(f"{__package__}.{architecture.replace('-', '_')}")

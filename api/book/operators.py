@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from isoform import plan
@@ -80,18 +79,12 @@ class Operator:
         return tuple(dict.fromkeys(law.law for law in self.laws if law.law not in self.rows))
 
 
-def summary(architecture: str) -> str:
-    """Return an architecture's own words on itself: what its derivations' file says first."""
-    module = import_module(f"isoform.derivations.{column(architecture)}")
-    return " ".join((module.__doc__ or "").partition("\n\n")[0].split())
-
-
 def operators(architecture: str, laws: Iterable[Law]) -> tuple[Operator, ...]:
     """Return the operators of an architecture: those declared, and those that it has forms of."""
     from isoform.derivations.registry import declarations
 
     name, laws = column(architecture), tuple(laws)
-    module = import_module(f"isoform.impl.{name}") if name in plan.implemented() else None
+    module = plan.forms(name) if name in plan.implemented() else None
     declared = {d.operator: d for d in declarations(architecture)}
     names = dict.fromkeys([*declared, *getattr(module, "FORMS", {}), *(law.operator for law in laws if law.column == name)])
     return tuple(

@@ -12,7 +12,6 @@ from isoform.book import findings, plots
 from isoform.book.contents import Contents, page_of
 from isoform.book.linking import Links, ticked
 from isoform.book.mathematics import mathml
-from isoform.book.operators import summary
 from isoform.citing.citation import Citation
 from isoform.citing.release import release
 from isoform.inspection import TRUSTED
@@ -70,6 +69,8 @@ def _environment(contents: Contents, links: Links) -> Environment:
     made = Environment(
         loader=PackageLoader("isoform.book"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    from isoform.derivations.registry import summary
+
     made.filters |= {"math": mathml, "linked": links.linked, "ticked": ticked, "ratio": _ratio}
     made.globals |= {
         "book": contents,

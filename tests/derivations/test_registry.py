@@ -117,3 +117,7 @@ def test_operators_are_declared_once() -> None:
     operators = [d.operator for name in registry.architectures() for d in registry.declarations(name)]
     assert "linear-attention" in operators
     assert len(set(operators)) == len(operators)
+
+
+def test_a_column_says_what_it_is() -> None:
+    assert registry.summary("delta-rule").startswith("The delta rule: what a key finds")
