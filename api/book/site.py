@@ -14,6 +14,7 @@ from isoform.book.linking import Links, ticked
 from isoform.book.mathematics import mathml
 from isoform.citing.citation import Citation
 from isoform.citing.release import release
+from isoform.derivations.registry import summary
 from isoform.inspection import TRUSTED
 from isoform.outcome import LAW_VERDICTS, VERDICTS, verdict_line
 from isoform.selection import architecture
@@ -69,8 +70,6 @@ def _environment(contents: Contents, links: Links) -> Environment:
     made = Environment(
         loader=PackageLoader("isoform.book"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    from isoform.derivations.registry import summary
-
     made.filters |= {"math": mathml, "linked": links.linked, "ticked": ticked, "ratio": _ratio}
     made.globals |= {
         "book": contents,
