@@ -19,22 +19,12 @@ from .adapting import adapt, shown
 from .convention import Wiring
 from .limiting import both
 
-TOKENS = ((0, 1, 2, 3, 17, 65), (4, 5, 8, 12, 16, 24, 31, 32, 33, 48, 63, 64, 96, 128, 129, 192))
-FEATURES = ((1, 2, 3, 5, 16), (4, 8, 12, 17, 24, 32, 33, 48, 64, 96, 128))
+TOKENS = ((0, 1, 2, 3, 17, 65, 1024), (4, 5, 8, 12, 16, 24, 31, 32, 33, 48, 63, 64, 96, 128, 129, 192))
+WIDTHS = ((1, 2, 3, 5), (4, 8, 12, 16, 17, 24, 32, 33, 48, 64))
+FEATURES = ((1, 2, 3, 5, 131), (4, 8, 12, 16, 17, 24, 32, 33, 48, 64, 96, 128))
 CHUNKS = ((1, 2, 3, 4, 7, 16, 64), ())
 FEW = ((1, 2, 3, 5), (4, 8))
-PROBED = {
-    "t": TOKENS,
-    "k": FEATURES,
-    "v": FEATURES,
-    "d": FEATURES,
-    "n": FEATURES,
-    "chunk": CHUNKS,
-    "b": FEW,
-    "h": FEW,
-    "c": FEATURES,
-    "w": FEW,
-}
+PROBED = {"t": TOKENS, "chunk": CHUNKS} | dict.fromkeys("kv", FEATURES) | dict.fromkeys("dnc", WIDTHS) | dict.fromkeys("bhw", FEW)
 """Sizes that are tried, by axis; those behind only if one of the first is refused."""
 MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
 PAIRS = (("k", "v"), ("d", "v"))
@@ -149,10 +139,11 @@ def _pattern(axis: str, answers: Mapping[int, probing.Answer], now: int) -> Size
     refused = [n for n, a in answers.items() if _refuses(n, a)]
     if len(taken) + len(refused) < len(answers):
         return None
-    least, top = min(taken), max(taken) if max(taken) < max(answers) else None
+    least = min(taken)
     because = f"{axis.upper()} = {refused[0]} raises {answers[refused[0]].raised}"
     for m in MULTIPLES:
         if taken == [n for n in answers if n % m == 0 and least <= n <= max(taken)]:
+            top = max(taken) if any(n > max(taken) for n in refused if n % m == 0) else None
             said = [f"a multiple of {m}"] * (m > 1) + [f"at least {least}"] * (least > 0) + [f"at most {top}"] * (top is not None)
             return Sizes(axis, multiple=m, least=least, most=top, reason=f"{axis.upper()} must be {' and '.join(said)}: {because}")
     some = ", ".join(map(str, refused[:SOME])) + ", …" * (len(refused) > SOME)
