@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..claim import Claim
 from ..kernel.formulas import Declaration
+from .costs import step_cost
 from .gradient import gradient_step
 from .outputs import outputs
 from .resumption import products
@@ -24,9 +25,10 @@ def derive(declaration: Declaration) -> tuple[Claim, ...]:
     all outputs at once as a masked matrix times values, or as a sum, where the read-out is linear; for a correction of what a
     key finds the loss whose gradient step it is; for numbers, diagonal matrices and such corrections the condition under which
     nothing grows. Of any other update: that a run is cut and resumed, and that the update is not affine where it is not.
+    Of all: what a token costs.
 
     With several states the ids end in the state's name. What is derived is checked by ``verify_claim``, as all claims are;
     claims that are not registered need ``among=derive(declaration)``.
     """
-    found = (make(s) for s in subjects(declaration) for make in (AFFINE if s.update.affine else OTHER))
-    return tuple(c for c in found if c is not None)
+    found = [make(s) for s in subjects(declaration) for make in (AFFINE if s.update.affine else OTHER)]
+    return tuple(c for c in (*found, step_cost(declaration)) if c is not None)

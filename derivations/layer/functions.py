@@ -46,7 +46,7 @@ def softplus(x: Term) -> Term:
 
 def absolute(x: Term) -> Term:
     """|x| of a real x."""
-    return _called("abs", lambda x: Sqrt(x**2), x)
+    return _called("abs", lambda x: Sqrt(x * x), x)
 
 
 def larger(x: Term, y: Term | int) -> Term:
