@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -125,6 +125,9 @@ def domain(words: str, where: str = "the domain") -> Domain:
 
 def axis(size: Expr) -> str:
     """The name of an axis of this size; that of d_k is k."""
-    name = str(size).replace(" ", "")
-    name = name.removeprefix("d_") if isinstance(size, Symbol) else name
-    return f"{name}_" if name in AXES else name
+    return sized(size, lambda name: f"{name}_" if name in AXES else name).replace(" ", "")
+
+
+def sized(size: Expr, name: Callable[[str], str]) -> str:
+    """A size as an expression in the names of its symbols, that of d_k being k."""
+    return str(size.xreplace({s: Symbol(name(str(s).removeprefix("d_"))) for s in size.free_symbols}))

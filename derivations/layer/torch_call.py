@@ -13,7 +13,7 @@ from sympy import Expr
 from ..kernel import terms as tm
 from ..kernel.formulas import Declaration
 from ..kernel.terms import Term, Var
-from .call import FINAL, STATE, STEP_STATE, Argument, arguments, axis
+from .call import FINAL, STATE, STEP_STATE, Argument, arguments, axis, sized
 from .steps import Steps, steps
 from .torch_terms import CannotWrite, Writer
 
@@ -48,10 +48,11 @@ class Call:
         """The names of the states."""
         return [v.name for v in self.steps.now]
 
-    def writer(self, states: Mapping[str, str]) -> Writer:
-        """A writer for terms in the inputs and in states of these names."""
-        atoms: list[tuple[str, Expr, Expr]] = [(states.get(v.name, v.name), v.rows, v.cols) for v in self.steps.now]
-        atoms += [(a.input, a.rows, a.cols) for a in self.arguments]
+    def writer(self, states: Mapping[str, str], *terms: Term) -> Writer:
+        """A writer for these terms in the inputs and in states of these names."""
+        kept = {v: states[v.name].partition("[")[0] for v in (*self.steps.before, *self.steps.now) if v.name in states}
+        atoms: list[tuple[str, Expr, Expr]] = [(n, v.rows, v.cols) for v, n in kept.items()]
+        atoms += [(a.input, a.rows, a.cols) for a in self.arguments if a.input in self.used(*terms)]
         sizes = {e: f"{n}.shape[{i}]" for n, rows, cols in reversed(atoms) for i, e in ((-2, rows), (-1, cols))}
         return Writer({**{a.atom: a.input for a in self.arguments}, **states}, sizes, atoms[0][0])
 
@@ -131,9 +132,7 @@ class Call:
 
     @staticmethod
     def _sized(e: Expr) -> str:
-        if not (e.is_Integer or e.is_Symbol):
-            raise CannotWrite(f"a state of the size {e}, which is neither a number nor the size of an input")
-        return str(e) if e.is_Integer else f'sizes["{axis(e)}"]'
+        return sized(e, lambda name: f'sizes["{name}"]')
 
     @property
     def _state_sizes(self) -> str:

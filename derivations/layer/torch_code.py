@@ -139,7 +139,7 @@ def _update(call: Call) -> str:
     updates, old, new = call.steps.updates, call.steps.before, call.steps.now
     late = {n.name for i, (o, n) in enumerate(zip(old, new, strict=True)) if any(o in set(tm.walk(u)) for u in updates[i + 1 :])}
     after = {n.name: f"{n.name}_new" if n.name in late else n.name for n in new}
-    writer = call.writer({**{o.name: n.name for o, n in zip(old, new, strict=True)}, **after})
+    writer = call.writer({**{o.name: n.name for o, n in zip(old, new, strict=True)}, **after}, *updates)
     rows = [writer.text(u) for u in updates]
     lines = [f"{after[n]} = {r}" for n, r in zip(call.states, rows, strict=True)] + [f"return {', '.join(after.values())}"]
     lines = [f"return {rows[0]}"] if len(rows) == 1 else lines
@@ -151,7 +151,7 @@ def _update(call: Call) -> str:
 def _read(call: Call) -> str:
     found = _states_read(call)
     given = ", ".join(f"{n}: Tensor" for n in (*(v.name for v in found), *call.used(call.steps.output)))
-    writer = call.writer({v.name: v.name for v in (*call.steps.before, *call.steps.now)})
+    writer = call.writer({v.name: v.name for v in found}, call.steps.output)
     rows, cols = call.declaration.output.shape
     lines = [f"o = {writer.text(call.steps.output)}", f"return {vector('o', rows, cols)}"]
     return f"def _read({given}) -> Tensor:\n" + body('"""The output."""', *lines)

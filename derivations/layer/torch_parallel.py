@@ -69,7 +69,7 @@ class _Parts:
     def writer(self) -> Writer:
         now = {v.name: f"{v.name}[:, 1:]" for v in self.call.steps.now}
         old = {b.name: f"{n.name}[:, :-1]" for b, n in zip(self.call.steps.before, self.call.steps.now, strict=True)}
-        return self.call.writer(now | old)
+        return self.call.writer(now | old, *self.call.steps.updates)
 
     def text(self, x: Term, level: int = SUM) -> str:
         return self.writer.text(self.call.steps.opened(x), level)
@@ -184,11 +184,11 @@ def _one_scan(u: Update, name: str, parts: _Parts) -> tuple[str, str, str]:
         decay = " * ".join(f for f in factors if f) or f"{name}.new_ones(1, 1)"
         return f"{name} = _scanned({decay}, {write}, {name})", SCANNED, "scan"
     if right.kind == IDENTITY:
-        return f"{name} = _by_matrices({parts.text(left.matrix)}, {write}, {name})", BY_MATRICES, "matrix_scan"
+        return f"{name} = _by_matrices(\n    {parts.text(left.matrix)},\n    {write},\n    {name},\n)", BY_MATRICES, "matrix_scan"
     if left.kind != IDENTITY:
         raise CannotWrite("matrices on both sides")
     gate = parts.text(right.matrix)
-    return f"{name} = _by_matrices(({gate}).mT, ({write}).mT, {name}.mT).mT", BY_MATRICES, "matrix_scan"
+    return f"{name} = _by_matrices(\n    ({gate}).mT,\n    ({write}).mT,\n    {name}.mT,\n).mT", BY_MATRICES, "matrix_scan"
 
 
 def _kept(side: Side, parts: _Parts, turned: bool) -> str:
@@ -198,4 +198,5 @@ def _kept(side: Side, parts: _Parts, turned: bool) -> str:
     if side.diagonal is None:
         return parts.text(cast(Term, side.number), UNARY)
     found = parts.writer.diagonal([parts.call.steps.opened(side.diagonal)])
-    return f"({found}).mT" if turned else f"({found})"
+    found = found if found.isidentifier() else f"({found})"
+    return f"{found}.mT" if turned else found

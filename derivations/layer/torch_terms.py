@@ -15,11 +15,54 @@ from sympy import Basic, Expr, Symbol
 from ..evaluate.labels import groups
 from ..kernel import terms as tm
 from ..kernel.terms import Term, Var
+from .linear import is_one
 from .side import is_diagonal
 
 SUM, PRODUCT, UNARY, ATOM = range(4)
 Text = tuple[str, int]
 """Python text, and how tightly it binds."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of some parts of a size, the block that is I in a column of blocks."""
+
+    sizes: tuple[Expr, ...]
+    at: int
+
+    @property
+    def before(self) -> tuple[Expr, ...]:
+        return self.sizes[: self.at]
+
+    @property
+    def after(self) -> tuple[Expr, ...]:
+        return self.sizes[self.at + 1 :]
+
+
+def place_of(x: Term, turned: bool = False) -> Place | None:
+    """The place that a column of blocks 0 and I, or its transpose, chooses; None for another term."""
+    if turned:
+        return place_of(cast(Term, x.args[0])) if isinstance(x, tm.Transpose) else None
+    if not isinstance(x, tm.Block) or any(len(r) != 1 for r in x.grid) or len(x.grid) < 2:
+        return None
+    blocks = [r[0] for r in x.grid]
+    ones = [n for n, b in enumerate(blocks) if is_one(b)]
+    if len(ones) != 1 or not all(is_one(b) or isinstance(b, tm.Zero) for b in blocks):
+        return None
+    return Place(tuple(b.rows for b in blocks), ones[0])
+
+
+def _placed(x: Term, first: bool) -> tuple[Place, Term] | None:
+    """A product with a place for its first factor, or transposed for its last: the place, and the rest."""
+    if not isinstance(x, tm.Mul) or len(x.args) < 2:
+        return None
+    factors = cast("tuple[Term, ...]", x.args)
+    matrices = [n for n, f in enumerate(factors) if not f.is_scalar_term]
+    if not matrices:
+        return None
+    n = matrices[0] if first else matrices[-1]
+    place = place_of(factors[n], turned=not first)
+    return None if place is None else (place, tm.Mul(*factors[:n], *factors[n + 1 :]))
 
 
 class CannotWrite(ValueError):
@@ -85,11 +128,23 @@ class Writer:
     # sums and products
 
     def add(self, x: tm.Add) -> Text:
+        side_by_side = self._side_by_side(cast("tuple[Term, ...]", x.args))
+        if side_by_side:
+            return side_by_side, ATOM
         out = ""
         for n, a in enumerate(cast("tuple[Term, ...]", x.args)):
             negative, body = self._signed(a)
             out += (f" {'-' if negative else '+'} " if n else "-" if negative else "") + body
         return out, SUM
+
+    def _side_by_side(self, parts: tuple[Term, ...]) -> str:
+        """Parts that are put each in its own place of a matrix, and fill it."""
+        for first, dim in ((False, -1), (True, -2)):
+            found = [_placed(p, first) for p in parts]
+            places = [f[0] for f in found if f is not None]
+            if len(places) == len(parts) and [p.at for p in places] == list(range(len(places[0].sizes))):
+                return f"_joined([{', '.join(self.text(f[1]) for f in found if f is not None)}], {dim})"
+        return ""
 
     def _signed(self, x: Term) -> tuple[bool, str]:
         if isinstance(x, tm.Num) and x.value < 0:
@@ -115,9 +170,20 @@ class Writer:
         """A product of matrices from left to right; diagonal ones multiply entries."""
         if all(map(is_diagonal, factors)):
             return f"torch.diag_embed(({self.diagonal(factors)}).squeeze(-1))"
+        first, last = place_of(factors[0]), place_of(factors[-1], turned=True)
+        if len(factors) > 1 and (first or last):
+            rest = self.text(tm.Mul(*factors[1:]) if first else tm.Mul(*factors[:-1]))
+            ends = [self._total(p) for p in ((first or last).before, (first or last).after)]  # type: ignore[union-attr]
+            return f"torch.nn.functional.pad({rest}, ({'0, 0, ' if first else ''}{', '.join(ends)}))"
         out, ahead = "", []
         for f in factors:
-            if is_diagonal(f) and not out:
+            chosen, among = place_of(f), place_of(f, turned=True)
+            if chosen and out:
+                out = f"{out if out.isidentifier() else f'({out})'}[..., {self._slice(chosen)}]"
+            elif among and not out and len(factors) > 1 and not ahead:
+                out = f"{self.chain(factors[1:]) if len(factors) == 2 else f'({self.chain(factors[1:])})'}[..., {self._slice(among)}, :]"
+                return out
+            elif is_diagonal(f) and not out:
                 ahead.append(f)
             elif is_diagonal(f):
                 out += f" * {self._turned(self.diagonal([f]))}"
@@ -125,6 +191,14 @@ class Writer:
                 own = self.text(f, UNARY)
                 out = f"{out} @ {own}" if out else f"{self.diagonal(ahead)} * {own}" if ahead else own
         return out
+
+    def _total(self, sizes: tuple[Expr, ...]) -> str:
+        return " + ".join(map(self.size, sizes)) or "0"
+
+    def _slice(self, place: Place) -> str:
+        start = self._total(place.before)
+        stop = self._total((*place.before, place.sizes[place.at])) if place.after else ""
+        return f"{'' if start == '0' else start}:{stop}"
 
     def diagonal(self, factors: list[Term]) -> str:
         """The entries of a product of diagonal matrices, a column."""

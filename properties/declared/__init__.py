@@ -73,7 +73,7 @@ def operator_of(declaration: Declaration, *, heads: bool = True, logs: Mapping[s
     sizes = {axis(e): st.integers(1, 3) for e in symbols}
     lead = {"b": st.integers(1, 2), "t": strategies.lengths, "h": st.integers(1, 2)}
     shape = strategies.sizes(**lead, **sizes, chunk=strategies.chunks)
-    more = {"long": layer.classification.affine and len(symbols) <= 2, "dyadic": drawing.dyadic(layer)}
+    more = {"long": drawing.remembers(layer), "dyadic": drawing.dyadic(layer)}
     return Declared(
         name=declaration.operator,
         declaration=declaration,
@@ -81,7 +81,7 @@ def operator_of(declaration: Declaration, *, heads: bool = True, logs: Mapping[s
         state_axes=" ".join(("b", *(("h",) if heads else ()), "…")),
         capabilities=CAPABILITIES | {word for word, holds in more.items() if holds},
         cases=strategies.cases(declaration.operator, shape, strategies.flags(("start",), *structure)),
-        corners=partial(corners, declaration.operator, tuple(sizes), structure),
+        corners=partial(corners, declaration.operator, tuple(sizes), structure, 70 if layer.classification.affine else 28),
         draw=partial(drawing.draw, layer),
         refer=partial(refer, layer, truths(partial(_truth, layer))),
         derive=partial(gradients.derive, layer),
@@ -107,7 +107,7 @@ def _consistent(found: Mapping[tuple[str, ...], Mapping[str, float]]) -> dict[tu
     return kept
 
 
-def corners(name: str, sizes: tuple[str, ...], structure: tuple[tuple[str, ...], ...]) -> tuple[Case, ...]:
+def corners(name: str, sizes: tuple[str, ...], structure: tuple[tuple[str, ...], ...], many: int) -> tuple[Case, ...]:
     """Cases that every run has: ragged chunks, a chunk longer than the sequence, a long one, every dtype, every structure."""
 
     def case(t: int, chunk: int, scale: str, *given: str, dtype: str = "float32", h: int = 2) -> Case:
@@ -120,7 +120,7 @@ def corners(name: str, sizes: tuple[str, ...], structure: tuple[tuple[str, ...],
         case(5, 16, SMALL),
         case(9, 4, LARGE, "start", dtype="bfloat16"),
         case(9, 2, SMALL, "start", dtype="float64"),
-        case(70, 16, LARGE, "start", h=1),
+        case(many, 16, LARGE, "start", h=1),
         case(6, 4, SMALL, "start", dtype="float16"),
         *(case(70, 64, SMALL, "start", word, h=1) for group in structure for word in group if word == "gates-reset"),
         *(case(10, 4, LARGE, "start", word) for group in structure for word in group),

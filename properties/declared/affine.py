@@ -22,8 +22,8 @@ TOGETHER = 2.0**-40
 class Affine:
     """The sum of the absolute values of an update's terms, for a state of absolute values M: ``by`` (…, n, n) M + ``own`` (…, n).
 
-    ``error_by`` and ``error_own`` say the same of its rounding error, ``kept`` (…, n) what numbers and diagonals keep of M, and
-    ``solves`` whether the rest depends on the state.
+    ``error_by`` and ``error_own`` say the same of its rounding error, ``kept`` (…, n) what numbers and diagonals keep of M.
+    ``solves`` says that the rest depends on the state by matrices of low rank, ``composes`` that transitions are multiplied.
     """
 
     by: Array
@@ -32,10 +32,11 @@ class Affine:
     error_own: Array
     kept: Array
     solves: bool
+    composes: bool
 
     def token(self, t: int) -> Affine:
         """The update of one token."""
-        return Affine(*(a[:, :, t] for a in (self.by, self.own, self.error_by, self.error_own, self.kept)), self.solves)
+        return Affine(*(a[:, :, t] for a in (self.by, self.own, self.error_by, self.error_own, self.kept)), self.solves, self.composes)
 
     def rest(self, size: Array) -> Array:
         """The terms beside what is kept."""
@@ -75,7 +76,8 @@ def affine(at: Token, system: Rounded) -> Affine | None:
     own, error_own = (flat(tuple(v[n] for v in fixed)) for n in (1, 2))
     kept = [_base(at, cast(Side, u.left)) * _base(at, cast(Side, u.right)).swapaxes(-1, -2) for u in updates]
     wide = tuple(np.broadcast_to(np.abs(k), s.shape) for k, s in zip(kept, at.before, strict=True))
-    return Affine(size, own, error, error_own, flat(wide), any(s.outers for s in sides))
+    solves = any(s.outers for s in sides)
+    return Affine(size, own, error, error_own, flat(wide), solves, solves or any(s.kind == GENERAL for s in sides))
 
 
 def _together(at: Token, zero: tuple[Array, ...]) -> bool:

@@ -10,7 +10,7 @@ An affine update H = D ⊙ H + F, with D what number and diagonals keep, may als
 what F finds in a state has been split into what the chunk was entered with and what it wrote itself. M_t is the largest sum of
 absolute values that a chunk, starting anywhere, has at t; it is rounded as often as it has terms. Where F depends on the state a
 chunk solves for it, with as many sums more as it has tokens. Decays over a range are exponentials of sums of logarithms, rounded as
-often as the range is long, or products in a tree. Transitions of which nothing is kept are composed in any order (`composed`).
+often as the range is long, or products in a tree. Transitions that are matrices may also be composed in any order (`_Composed`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ def bound(layer: Layer, x: Instance, states: States, p: Precision, span: int) ->
 
     ``span`` is the size of a chunk. Raises EvaluationError for a term whose roundings are not counted here.
     """
-    system = Rounded(unit=p.unit, tiny=p.tiny)
+    with np.errstate(all="ignore"):
+        return _bound(layer, x, states, Rounded(unit=p.unit, tiny=p.tiny), span)
+
+
+def _bound(layer: Layer, x: Instance, states: States, system: Rounded, span: int) -> Bounds:
     before, after = (tuple(s[:, :, part] for s in states) for part in (slice(None, -1), slice(1, None)))
     at = token(layer, x, before)
     sums, step = affine(at, system), jacobians(at, before)
@@ -63,11 +67,16 @@ def bound(layer: Layer, x: Instance, states: States, p: Precision, span: int) ->
     _, terms, own = spread((at.read(system, *(wide if sums else exact)),), exact[0])[0]
     terms, own = row(terms), row(own)
     own = own + system.unit * min(span, step.shape[2]) * terms * (sums is not None and sums.solves)
-    output = (own + found.outputs) * SECOND_ORDER + p.tiny * (1 + terms.shape[-1])
-    states_bound = (found.carried + found.direct) * SECOND_ORDER + p.tiny * (np.arange(step.shape[2] + 1)[:, None] + 1)
+    output = (own + found.outputs) * SECOND_ORDER + system.tiny * (1 + terms.shape[-1])
+    states_bound = (found.carried + found.direct) * SECOND_ORDER + system.tiny * (np.arange(step.shape[2] + 1)[:, None] + 1)
     if sums is None and _bends(at, before, step, states_bound[:, :, :-1]):
-        return Bounds(np.full_like(output, np.inf), np.full_like(states_bound, np.inf), terms)
-    return Bounds(output, states_bound, terms)
+        output, states_bound = np.full_like(output, np.inf), np.full_like(states_bound, np.inf)
+    return Bounds(_known(output), _known(states_bound), _known(terms))
+
+
+def _known(x: Array) -> Array:
+    """Infinite where nothing is known."""
+    return np.where(np.isnan(x), np.inf, x)
 
 
 def _reads(at: Token, before: States, after: States) -> tuple[Array, Array]:
@@ -88,7 +97,7 @@ def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], 
     since = np.zeros((b, h, length + 1, n, n))
     local, found, direct, total = np.zeros((4, *true.shape))
     outputs = np.zeros((b, h, length, reads[0].shape[-2]))
-    chunk = _Chunks.at_start(size)
+    chunk, composed = _Chunks.at_start(size), _Composed.at_start(size)
     since[:, :, 0] = np.eye(n)
     local[:, :, 0] = unit * size[:, :, 0]
     found[:, :, 0], total[:, :, 0] = local[:, :, 0], size[:, :, 0]
@@ -104,6 +113,8 @@ def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], 
             fades = _fades(here.kept, span) * unit * total[:, :, t]
             before, lost = lost, (span + 3) * unit * turned + system.tiny * whole
             direct[:, :, t] = unit * (min(span, t) + 3 + SPLIT) * total[:, :, t] + fades + lost
+            if sums.composes:
+                composed.advance(t, old, own)
             if sums.solves:
                 again = total[:, :, t - 1]
                 local[:, :, t] = here.error(again) + unit * span * here.rest(again) + here.found(before)
@@ -114,6 +125,10 @@ def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], 
         rows = reads[1][:, :, None, t - 1] @ since[:, :, : t + 1]
         rows[:, :, :t] += reads[0][:, :, None, t - 1] @ old
         outputs[:, :, t - 1] = _applied(rows, local[:, :, : t + 1])
+        if sums is not None and sums.composes:
+            more = gamma(n + 2, unit) * composed.largest(t, since[:, :, : t + 1])
+            direct[:, :, t] += more[..., None]
+            outputs[:, :, t - 1] += np.abs(reads[1][:, :, t - 1]).sum(-1) * more[..., None]
     return Errors(found, direct, total, outputs)
 
 
@@ -159,6 +174,37 @@ class _Chunks:
         """The largest of those of the chunks that start in a range."""
         found = [a[:, :, first : last + 1].max(2) for a in (self.sums, self.turned, self.whole)]
         return found[0], found[1], found[2]
+
+
+@dataclass
+class _Composed:
+    """Products of transitions and sums of writes over any ranges, composed in any order: in the largest row sums.
+
+    Two ranges (a, b] and (b, c] are put together once for each b, which rounds |P_cb||P_ba| and |P_cb||Z_ba| + |Z_cb| at most, and
+    reaches the state at t through P_tc: Σ_b max_c ‖P_tc‖ (‖P_cb‖ x_b + ‖Z_cb‖) with x_b = max_a ‖P_ba‖ ‖S_a‖ + ‖Z_ba‖.
+    """
+
+    products: Array
+    parts: Array
+    entered: Array
+
+    @staticmethod
+    def at_start(size: Array) -> _Composed:
+        b, h, count, _ = size.shape
+        return _Composed(np.zeros((b, h, count, count)), np.zeros((b, h, count, count)), size.max(-1, initial=0.0))
+
+    def advance(self, t: int, since: Array, own: Array) -> None:
+        """The products and parts of the states before token t, since every earlier time."""
+        self.products[:, :, t - 1, :t] = np.abs(since).sum(-1).max(-1, initial=0.0)
+        self.parts[:, :, t - 1, :t] = own.max(-1, initial=0.0)
+        self.entered[:, :, t - 1] = np.maximum(self.entered[:, :, t - 1], self.parts[:, :, t - 1, :t].max(-1))
+
+    def largest(self, t: int, since: Array) -> Array:
+        """The sum for the state at t, to which products ``since`` lead."""
+        last = np.abs(since).sum(-1).max(-1, initial=0.0)
+        inside = self.products[:, :, :t, :t] * self.entered[:, :, None, :t] + self.parts[:, :, :t, :t]
+        until = last[:, :, :t] * self.entered[:, :, :t]
+        return np.asarray(np.maximum((last[:, :, :t, None] * inside).max(2), until).sum(-1))
 
 
 def _bends(at: Token, states: States, step: Array, wide: Array) -> bool:

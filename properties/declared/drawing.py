@@ -12,6 +12,7 @@ from sympy import Symbol
 from isoform.derivations.evaluate.frame import index_code
 from isoform.derivations.kernel.terms import Exp, Inverse, Log, Power, Sqrt, Var, walk
 from isoform.derivations.layer.call import Argument, axis
+from isoform.derivations.layer.side import DIAGONAL, IDENTITY, RANK_ONE, SCALAR
 
 from .. import gates
 from ..operator import Instance
@@ -44,6 +45,15 @@ def dyadic(layer: Layer) -> bool:
     scaled = _scaled(layer)
     bounded = {b.domain.times for b in layer.arguments} | {a.input for a in layer.arguments if a.name in scaled or not a.domain.free}
     return layer.polynomial and {a.input for a in layer.arguments} <= bounded
+
+
+def remembers(layer: Layer) -> bool:
+    """Whether many tokens can be held to a bound: decays close to 1 keep what was written, and no write is made of what is gone."""
+    kinds = (IDENTITY, SCALAR, DIAGONAL, RANK_ONE)
+    decays = {a.atom for a in layer.arguments if is_decay(a)}
+    writes = [u.write for u in layer.classification.updates if u.write is not None]
+    gone = any(isinstance(n, Var) and n.name in decays for w in writes for n in walk(w))
+    return layer.classification.kind in kinds and not gone and len({e for a in layer.arguments for e in a.sizes}) <= 2
 
 
 def is_decay(a: Argument) -> bool:

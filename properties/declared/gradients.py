@@ -39,7 +39,8 @@ def derive(layer: Layer, x: Instance, toward: Mapping[str, Array], push: Array |
     lost, _ = _sizes(layer, x, toward, push, np.abs(weights), np.abs(final), Rounded(), free=True) if _decays(layer) else (0.0, 0.0)
     entries = sum(a.size for a in toward.values()) + (0 if push is None else push.size)
     shared = (gamma(batch * (length + 1), p.unit) + gamma(entries, EXACT.unit)) * size
-    return found, BACKWARD * error + shared + p.tiny * BACKWARD * (length + 1) * lost
+    bound = BACKWARD * error + shared + p.tiny * BACKWARD * (length + 1) * lost
+    return found, np.inf if np.isnan(bound) else bound
 
 
 def _decays(layer: Layer) -> list[str]:
@@ -50,8 +51,13 @@ def _sizes(
     layer: Layer, x: Instance, toward: Mapping[str, Array], push: Array | None, weights: Array, final: Array, system: Rounded, free: bool
 ) -> tuple[float, float]:
     """The sum of the absolute values of the terms of the derivative, and its error; ``free`` is without decays."""
+    with np.errstate(all="ignore"):
+        return _summed(layer, x, _values(layer, x, toward, push, system, free), weights, final, system)
+
+
+def _summed(layer: Layer, x: Instance, values: Mapping[str, Value], weights: Array, final: Array, system: Rounded) -> tuple[float, float]:
     length = layer.length(x)
-    at = frame(system, _values(layer, x, toward, push, system, free), layer.sizes(x), by_time=True)
+    at = frame(system, values, layer.sizes(x), by_time=True)
     t = layer.declaration.t
     lead = (*layer.lead(x), 1, 1)
     rows = [_wide(value(layer.declaration.output, at), lead) for _ in at.each(t, range(1, length + 1))]
