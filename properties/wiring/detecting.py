@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from ..laws.table import outputs
 from ..limits import GRADIENT, GROUPS, MIXED, PACKING, UNEQUAL, Limits, Sizes
 from ..operator import Operator
 from ..strategies import WIDE, Case
@@ -44,10 +45,13 @@ class Detected:
     notes: tuple[str, ...]
 
 
-def detect(function: Callable[..., Any], operator: Operator, wiring: Wiring, declared: Limits | None = None) -> Detected:
+def detect(
+    function: Callable[..., Any], operator: Operator, wiring: Wiring, declared: Limits | None = None, precision: str = ""
+) -> Detected:
     """The limits of a kernel, in addition to those of its convention and to declared ones.
 
-    A kernel that does not even take a comfortable call has none: its laws say what it raises.
+    A kernel that computes float64 in float32 is held to float32, unless ``precision`` declares what it computes in. One
+    that does not even take a comfortable call has none: its laws say what it raises.
     """
     limits = both(wiring.limits, declared or Limits())
     base = _content(operator, adapt(function, operator, wiring), limits)
@@ -63,6 +67,8 @@ def detect(function: Callable[..., Any], operator: Operator, wiring: Wiring, dec
 
     for found in _structures(operator, ask, base, calls.PACKED in shown(kept, operator)):
         limits = both(limits, found)
+    if not precision:
+        limits = both(limits, _narrow(operator, adapted, base, limits))
     gradient = _gradient(operator, adapted, base) if GRADIENT not in limits.refuses else ""
     limits = both(limits, Limits(refuses={GRADIENT: gradient})) if gradient else limits
     limits = both(limits, Limits(tuple(_sizes(ask, base, UNEQUAL in limits.refuses))))
@@ -79,14 +85,14 @@ def _content(operator: Operator, adapted: Callable[..., Any], limits: Limits) ->
 
 
 def _arguments(function: Callable[..., Any], operator: Operator, wiring: Wiring, base: Case) -> Iterator[tuple[str, str]]:
-    """The arguments that a kernel has and refuses, with what it says; the laws see to packing."""
+    """The arguments that a kernel has and refuses, alone and beside others, with what it says; packing is a limit."""
     adapted, needed = adapt(function, operator, wiring), calls.required(operator)
     for name in shown(wiring, operator):
         case = None if name in (*needed, calls.PACKED, operator.final_argument) else probing.with_argument(operator, name, base)
         if case is not None and wiring.carrying(name) is not None:
-            answer = probing.ask(operator, adapted, case, *needed, name)
-            if answer.refused:
-                yield name, answer.raised
+            alone, beside = probing.ask(operator, adapted, case, *needed, name), probing.ask(operator, adapted, case)
+            if alone.refused and beside.refused:
+                yield name, alone.raised
 
 
 def _structures(operator: Operator, ask: Callable[..., probing.Answer], base: Case, packs: bool) -> Iterator[Limits]:
@@ -106,6 +112,21 @@ def _structures(operator: Operator, ask: Callable[..., probing.Answer], base: Ca
             yield _refusal(ask(base.resized(**{keys: 16, values: 32})), UNEQUAL, f"{keys.upper()} ≠ {values.upper()} is refused")
     if packs:
         yield _refusal(ask(base, packing=True), PACKING, "packed sequences are refused")
+
+
+def _narrow(operator: Operator, adapted: Callable[..., Any], base: Case, limits: Limits) -> Limits:
+    """That float64 is not taken, where its results are as near to the truth as float32 allows, and no nearer."""
+    case = replace(base, dtype="float64")
+    if limits.fit(case) != case or not probing.ask(operator, adapted, case).returned:
+        return Limits()
+    x = operator.draw(case)
+    found, _ = operator.run(adapted, x)
+    wide, narrow = (outputs("output", found, operator.refer(replace(x, precision=p))) for p in ("", "float32"))
+    if wide.worst <= 1 or narrow.worst > 1:
+        return Limits()
+    return Limits(
+        refuses={"float64": "float64 is computed in float32, so it is held to float32 (a declared precision float64 holds it to more)"}
+    )
 
 
 def _refusal(answer: probing.Answer, word: str, says: str) -> Limits:

@@ -220,3 +220,36 @@ def test_a_default_that_is_refused_as_an_argument_is_left_out():
     assert "scale" not in inspect.signature(adapted).parameters
     x = o.draw(replace(o.corners()[0], flags=()))
     assert o.run(adapted, replace(x, options={}))[0].shape == (1, 11, 4, 2)
+
+
+# float64 that is computed in float32 ------------------------------------------------------------------------
+
+
+def narrow(q, k, v, beta, initial_state=None, output_final_state=False):
+    given = [x if x is None else x.float() for x in (q, k, v, beta, initial_state)]
+    o, s = right(*given[:4], initial_state=given[4], output_final_state=output_final_state)
+    return o.to(v.dtype), s
+
+
+def wrong_and_narrow(q, k, v, beta, initial_state=None, output_final_state=False):
+    o, s = narrow(q, k, v, beta, initial_state, output_final_state)
+    return 1.001 * o, s
+
+
+def halved(q, k, v, beta, initial_state=None, output_final_state=False):
+    o, s = narrow(q, k, v.bfloat16(), beta, initial_state, output_final_state)
+    return o.to(q.dtype), s
+
+
+def test_a_kernel_that_computes_in_float32_is_not_held_to_float64():
+    assert list(found(narrow).limits.refuses) == ["float64"]
+    assert "in float32" in found(narrow).limits.reasons[0]
+    assert not found(narrow, precision="float64").limits
+    form = Form("narrow", adapt(narrow, DELTA, wire(narrow, DELTA)), limits=found(narrow).limits)
+    asked = [law for law in laws() if law.name in ("form-equals-oracle", "result-dtypes")]
+    assert [run_law(law, DELTA, form, examples=5).verdict for law in asked] == ["holds", "holds"]
+
+
+@pytest.mark.parametrize("kernel", [right, wrong_and_narrow, halved], ids=lambda f: f.__name__)
+def test_what_is_as_near_as_float64_or_not_as_near_as_float32_is_held_to_float64(kernel):
+    assert "float64" not in found(kernel).limits.refuses
