@@ -16,6 +16,9 @@ Size: TypeAlias = Index | tuple[Index, Index]
 Rule: TypeAlias = Callable[..., Term]
 
 
+TAKEN = {"t", "s"}  # the time, and where a run is cut
+
+
 class LayerError(ValueError):
     """A declaration that makes no layer; one sentence says what is wrong."""
 
@@ -77,6 +80,10 @@ def layer(
     )
 
 
+def _free(size: Index) -> frozenset[Any]:
+    return frozenset(tm.index_expression(size).free_symbols)
+
+
 def _shape(size: Size) -> tuple[Index, Index]:
     return (size[0], size[1]) if isinstance(size, tuple) else (size, 1)
 
@@ -101,6 +108,9 @@ def _checked(
         raise LayerError(f"{name} uses the name {min(twice)!r} twice among its inputs, parameters and states")
     if unknown := set(domains) - {*inputs, *parameters}:
         raise LayerError(f"{name} gives a domain for {min(unknown)!r}, which is no input and no parameter of it")
+    symbols = {x.name for size in (*inputs.values(), *parameters.values(), *state.values()) for e in _shape(size) for x in _free(e)}
+    if taken := symbols & TAKEN:
+        raise LayerError(f"{name} has a size called {min(taken)!r}, which is a time here; call it something else")
     found = {n: domains.get(n, "real") for n in (*inputs, *parameters)}
     for n, words in found.items():
         if words.partition(",")[0].strip() not in ("real", "complex"):
