@@ -56,10 +56,10 @@ def certificate_of(report: Report) -> dict[str, Any]:
 
 def claim_content(result: ClaimResult) -> dict[str, Any]:
     """Return what is certified of one claim: all that `isoform show --json` prints, but times, and forms, which have their laws."""
-    from isoform.properties.crosscheck import ENGINE
+    from isoform.derivations.claim import FORMS
 
     content = {**show_to_dict(result), "unfinished": list(result.unfinished)}
-    evidence = [item for item in content["evidence"] if item["engine"] != ENGINE]
+    evidence = [item for item in content["evidence"] if item["engine"] != FORMS]
     return {**{key: value for key, value in content.items() if key not in ("schema", "seconds")}, "evidence": evidence}
 
 

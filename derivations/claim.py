@@ -86,6 +86,10 @@ def variant(
     return NearMiss(name, new, drop, at)
 
 
+FORMS = "isoform properties"
+"""The engine whose evidence is about the forms of a claim's operator."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """One engine's word: ``kind`` is proved, certified, enclosed, exact, bounded, tested or assumed."""

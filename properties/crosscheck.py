@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from isoform.derivations.claim import Evidence
+from isoform.derivations.claim import FORMS, Evidence
 
 from .columns import operators
 from .laws import LawResult, laws
 from .operator import Form, Operator
 from .running import run_law
-
-ENGINE = "isoform properties"
 
 
 @dataclass(frozen=True)
@@ -94,5 +92,5 @@ def evidence(results: Sequence[LawResult]) -> tuple[Evidence, ...]:
             worst = max(r.worst_error_over_bound or 0.0 for r in chosen)
             counts = f"{len(chosen)} checks of laws, {sum(r.examples for r in chosen)} examples, worst error/bound {worst:.2g}"
             detail = f"of the forms {names}: {counts}"
-            out.append(Evidence(kind, ENGINE, f"Hypothesis {version('hypothesis')}", detail))
+            out.append(Evidence(kind, FORMS, f"Hypothesis {version('hypothesis')}", detail))
     return tuple(out)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from isoform import certificate, cli, environment, recheck
+from isoform.derivations.claim import FORMS
 from isoform.derivations.registry import claim
 from isoform.derivations.verification import verify_claim
 from isoform.exits import Exit
 from isoform.outcome import Law, Report, exit_code
-from isoform.properties.crosscheck import ENGINE
 
 ID = "delta-rule/three-forms"
 LAWS = (
@@ -200,7 +200,8 @@ def test_one_changed_sign_anywhere_breaks_the_digest(written, tmp_path):
         certificate.read(file)
 
 
-def test_what_was_written_is_read(report, tmp_path, written):
+def test_what_was_written_is_read(report, tmp_path, written, monkeypatch):
+    monkeypatch.setattr(certificate, "environment", lambda: written["environment"])
     file = tmp_path / "c.json"
     certificate.write(report, file)
     first = file.read_bytes()
@@ -296,12 +297,13 @@ def test_the_commit_says_whether_files_differ(tmp_path):
 
 def test_the_command_writes_and_checks(run, tmp_path):
     file = tmp_path / "c.json"
-    code, _, _ = run("verify", "alpha/holds", "alpha/crashes", "--certificate", str(file), "--seed", "5")
+    code, out, _ = run("verify", "alpha/holds", "alpha/crashes", "--certificate", str(file), "--seed", "5", "--json")
     assert code == 4
+    assert FORMS in [item["engine"] for item in json.loads(out)["claims"][0]["evidence"]]
     content = certificate.read(file)
     assert (content["seed"], [found["id"] for found in content["claims"]]) == (5, ["alpha/holds"])
     assert content["undecided"][0]["where"] == "alpha/crashes" and "lost its way" in content["undecided"][0]["reason"]
-    assert all(item["engine"] != ENGINE for item in content["claims"][0]["evidence"])
+    assert all(item["engine"] != FORMS for item in content["claims"][0]["evidence"])
     code, out, _ = run("verify", "--from", str(file))
     assert code == 0 and "seed 5" in out and "leaves 1 undecided" in out and "law checks: 2" in out
     content["claims"][0]["near_misses"]["list"][0]["counterexample"] = "T = 2: 3 ≠ 5"

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from isoform.derivations.claim import ClaimResult, Evidence, NearMissResult, Source, Step
+from isoform.derivations.claim import FORMS, ClaimResult, Evidence, NearMissResult, Source, Step
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ def prove_with_remark(id, seed):
 
 def cross_check(name, level, seed):
     rows = (row("prefix invariance", "holds", 0.125), row("packing", "not-applicable", None))
-    return SimpleNamespace(column=name, laws=rows, evidence={OPERATOR: (Evidence("bounded", "torch", "3", f"level {level}, seed {seed}"),)})
+    return SimpleNamespace(column=name, laws=rows, evidence={OPERATOR: (Evidence("bounded", FORMS, "3", f"level {level}, seed {seed}"),)})
 
 
 def violated_cross_check(name, level, seed):
     laws = (row("chunk size", "violated", 7.5),)
-    return SimpleNamespace(column=name, laws=laws, evidence={OPERATOR: (Evidence("bounded", "torch", "3", ""),)})
+    return SimpleNamespace(column=name, laws=laws, evidence={OPERATOR: (Evidence("bounded", FORMS, "3", ""),)})
 
 
 def row(law, verdict, ratio):
