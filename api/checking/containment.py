@@ -67,12 +67,13 @@ class Left:
     tried: tuple[Tried, ...]
     case: dict[str, Any] | None
     calling: bool
+    called: bool
 
     @staticmethod
     def read(path: Path) -> Left:
         """Read the notes."""
         tried: list[Tried] = []
-        case, calling = None, False
+        case, calling, called = None, False, False
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
             try:
                 event, value = json.loads(line)
@@ -85,8 +86,8 @@ class Left:
             elif event == "tried" and case is not None:
                 tried.append(Tried(case, *value))
             else:
-                calling = event == "call"
-        return Left(tuple(tried), case, calling)
+                calling, called = event == "call", True
+        return Left(tuple(tried), case, calling, called)
 
 
 def contained(function: Kernel, notes: Notes) -> Kernel:

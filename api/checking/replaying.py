@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def replay(path: str | Path, target: Target | None = None) -> ReplayReport:
     with tempfile.TemporaryDirectory(prefix="isoform-replay-") as folder:
         notes = {f"case {n}": (case, Path(folder) / str(n)) for n, case in enumerate(given.cases)}
         tasks = [pool.Task(key, again, (given, case, where), given.plan.patience) for key, (case, where) in notes.items()]
-        for event in pool.run(tasks, jobs=1, warm_up=warm_up):
+        for event in pool.run(tasks, jobs=1, warm_up=partial(warm_up, given.plan.operator)):
             if not isinstance(event, pool.Ended):
                 continue
             outcome = outcome_of(given, event, notes[event.key][1])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from signal import Signals
 from typing import Any, Literal
@@ -14,7 +16,7 @@ import isoform
 from isoform import pool
 from isoform.checking import files, setup, trial
 from isoform.checking import plan as planning
-from isoform.checking.containment import Left, Tried
+from isoform.checking.containment import Left, Notes, Tried, settle
 from isoform.checking.diagnosis import diagnose
 from isoform.checking.plan import CheckPlan
 from isoform.checking.report import CheckReport, LawReport, Witness
@@ -22,6 +24,7 @@ from isoform.checking.target import Kernel, Target, Unusable, named, parse, usab
 
 PREPARE = "prepare"
 PREPARE_LIMIT = 120.0
+UNPROBED = "a first call of the kernel ended its process, so its limits are those that are declared"
 Watch = Callable[[pool.Event], None]
 UNCONTAINED = "the function has no name by which a worker could load it: it runs in this process, so a hang or a crash is not contained"
 
@@ -64,6 +67,7 @@ class Progress:
     laws: dict[str, LawReport] = field(default_factory=dict)
     state: Literal["complete", "stopped", "interrupted"] = "complete"
     first: float | None = None
+    again: bool = False
 
 
 def run(
@@ -98,11 +102,14 @@ def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Any:
         if ended.key != PREPARE:
             progress.laws[ended.key] = law_of(plan, progress, ended, folder / ended.key)
             return ()
-        progress.prepared = prepared = prepared_of(plan, ended)
+        prepared = progress.prepared = prepared_of(plan, ended, folder / PREPARE, probe=not progress.again)
+        if prepared is None:
+            progress.again = True
+            return [preparation(plan, folder / PREPARE, probe=False)]
         return [pool.Task(law, trial.try_law, (plan, prepared.fitted, law, folder / law), plan.patience) for law, _ in prepared.laws]
 
-    first = pool.Task(PREPARE, prepare, (plan,), PREPARE_LIMIT)
-    return pool.run([first], jobs=plan.jobs, warm_up=warm_up, follow=follow)
+    first = preparation(plan, folder / PREPARE)
+    return pool.run([first], jobs=plan.jobs, warm_up=partial(warm_up, plan.operator), follow=follow)
 
 
 def _here(plan: CheckPlan, progress: Progress, function: Kernel | None) -> Iterator[pool.Event]:
@@ -116,30 +123,41 @@ def _here(plan: CheckPlan, progress: Progress, function: Kernel | None) -> Itera
         yield pool.Ended(law, "done", progress.laws[law], "", progress.laws[law].seconds)
 
 
-def warm_up() -> None:
-    """Load in a worker what every law needs."""
-    from isoform.properties.columns import columns, operators
+def warm_up(operator: str) -> None:
+    """Load in a worker what every law of an operator needs."""
     from isoform.properties.laws import laws
 
     laws()
-    for column in columns():
-        operators(column)
+    with suppress(Unusable):
+        setup.operator_named(operator)
 
 
-def prepare(plan: CheckPlan) -> setup.Prepared | str:
+def preparation(plan: CheckPlan, notes: Path, probe: bool = True) -> pool.Task:
+    """The first task: to load the kernel, to prove its wiring, and to find its limits by calls if it is to ``probe``."""
+    notes.unlink(missing_ok=True)
+    return pool.Task(PREPARE, prepare, (plan, notes, probe), PREPARE_LIMIT)
+
+
+def prepare(plan: CheckPlan, path: Path, probe: bool) -> setup.Prepared | str:
     """`setup.prepare` in a worker, or the sentence that says why there can be no check."""
+    notes = Notes(path, plan.call_limit)
+    settle(notes)
     try:
-        return setup.prepare(plan)
+        found = setup.prepare(plan, None, notes, probe)
+        return found if probe else replace(found, notes=(UNPROBED,))
     except Unusable as error:
         return str(error)
 
 
-def prepared_of(plan: CheckPlan, ended: pool.Ended) -> setup.Prepared:
-    """What the first task found. Raises Unusable where it says that there can be no check."""
+def prepared_of(plan: CheckPlan, ended: pool.Ended, notes: Path, probe: bool) -> setup.Prepared | None:
+    """What the first task found, None if a probe ended it: it is to be done again without. Raises Unusable if there can be no check."""
     if ended.kind == "raised":
         raise RuntimeError(ended.reason)
     if ended.kind in ("died", "late"):
-        raise Unusable(f"{plan.name} cannot be imported: {_ending(ended)}")
+        called = Left.read(notes).called
+        if called and probe:
+            return None
+        raise Unusable(f"{plan.name} cannot be {'called' if called else 'imported'}: {_ending(ended)}")
     if isinstance(ended.value, str):
         raise Unusable(ended.value)
     found: setup.Prepared = ended.value

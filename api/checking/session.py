@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ class Session:
         """Load the kernel, prove its wiring, find its limits. Raises Unusable."""
         self.plan, self._function = plan, function
         self._folder = tempfile.TemporaryDirectory(prefix="isoform-session-")
-        self._crew = pool.Crew(1, runner.warm_up) if plan.target else None
+        self._crew = pool.Crew(1, partial(runner.warm_up, plan.operator)) if plan.target else None
         try:
             self._prepared = self._prepare()
         except BaseException:
@@ -66,7 +67,13 @@ class Session:
     def _prepare(self) -> setup.Prepared:
         if self._crew is None:
             return setup.prepare(self.plan, self._function)
-        return runner.prepared_of(self.plan, self._do(pool.Task(runner.PREPARE, runner.prepare, (self.plan,), runner.PREPARE_LIMIT)))
+        for probe in (True, False):
+            notes = self._notes()
+            found = runner.prepared_of(self.plan, self._do(runner.preparation(self.plan, notes, probe)), notes, probe)
+            if found is not None:
+                break
+        assert found is not None
+        return found
 
     def _notes(self) -> Path:
         """A file for the notes of the next task."""

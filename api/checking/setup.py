@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from isoform.checking.containment import Notes, contained
@@ -33,7 +34,7 @@ FIRST = (
 class Prepared:
     """What is known before any law is tried: the laws by name, with what they say, and what was found out on the way.
 
-    ``fitted`` are the kernel's limits as `read_limits` reads them, ``limits`` the same in words.
+    ``fitted`` are the kernel's limits, as `form_of` takes them, ``limits`` the same in words.
     """
 
     operator: str
@@ -44,23 +45,58 @@ class Prepared:
     notes: tuple[str, ...] = ()
 
 
-def prepare(plan: CheckPlan, function: Kernel | None = None) -> Prepared:
-    """Load the kernel, prove its wiring, find its limits. Raises Unusable."""
+def prepare(plan: CheckPlan, function: Kernel | None = None, notes: Notes | None = None, probe: bool = True) -> Prepared:
+    """Load the kernel, prove its wiring, find its limits; ``probe`` says whether by calls. Raises Unusable."""
+    from isoform.properties.tensors import PRECISIONS
+    from isoform.properties.wiring import both, detect, parse_limits, prove, wire
+
     operator = operator_named(plan.operator)
+    if plan.precision not in PRECISIONS:
+        raise Unusable(f"there is no precision {plan.precision!r}; {nearest(plan.precision, filter(None, PRECISIONS))}")
     chosen = laws_of(plan)
-    form_of(plan, operator, contained(kernel(plan, function), Notes()))
-    return Prepared(operator.name, tuple((law.name, law.says) for law in chosen))
+    call = contained(kernel(plan, function), notes or Notes())
+    with wirings():
+        wiring = wire(call, operator, plan.signature, plan.map)
+        limits = both(wiring.limits, parse_limits(plan.limits, operator))
+        right = right_form(operator)
+        problem = prove(operator, wiring, right, limits) if right else None
+        if problem is not None:
+            raise RuntimeError(str(problem))
+        found = detect(call, operator, wiring, limits, plan.precision) if probe else None
+    kept = found.wiring if found else wiring
+    within = found.limits if found else limits
+    without = [a.carries for a in wiring.arguments if a not in kept.arguments]
+    return Prepared(
+        operator=operator.name,
+        laws=tuple((law.name, law.says) for law in chosen),
+        fitted={**asdict(within), "without": without},
+        wiring=wiring.notes,
+        limits=(*within.reasons, *(found.notes if found else ())),
+    )
+
+
+@contextmanager
+def wirings() -> Iterator[None]:
+    """What is wrong with a wiring, as a check that cannot be made."""
+    from isoform.properties.wiring import WiringError
+
+    try:
+        yield
+    except WiringError as error:
+        raise Unusable(str(error)) from None
 
 
 def operator_named(name: str) -> Operator:
     """The operator. Raises Unusable."""
-    from isoform.properties.columns import columns, operator, operators
+    from isoform.properties.columns import columns, operators
 
-    try:
-        return operator(name)
-    except KeyError:
-        known = [o.name for column in columns() for o in operators(column)]
-        raise Unusable(f"there is no operator {name!r}; {nearest(name, known)}") from None
+    known: list[str] = []
+    for column in sorted(columns(), key=lambda column: column != name):  # others take seconds to load
+        for operator in operators(column):
+            known.append(operator.name)
+            if operator.name == name:
+                return operator
+    raise Unusable(f"there is no operator {name!r}; {nearest(name, known)}")
 
 
 def laws_of(plan: CheckPlan) -> tuple[Law, ...]:
@@ -83,16 +119,14 @@ def kernel(plan: CheckPlan, function: Kernel | None) -> Kernel:
     return load(plan.target)
 
 
-def form_of(plan: CheckPlan, operator: Operator, function: Kernel, limits: Mapping[str, Any] | None = None) -> Form:
-    """The form under test: the kernel called as its signature says. Raises Unusable."""
+def form_of(plan: CheckPlan, operator: Operator, function: Kernel, fitted: Mapping[str, Any]) -> Form:
+    """The form under test: the kernel called as its signature says, within its limits. Raises Unusable."""
     from isoform.properties.operator import Form
-    from isoform.properties.wiring import WiringError, adapt, wire
+    from isoform.properties.wiring import adapt, wire
 
-    try:
-        call = adapt(function, operator, wire(function, operator, plan.signature, plan.map))
-    except WiringError as error:
-        raise Unusable(str(error)) from None
-    form = Form(plan.name, call, limits=read_limits(limits or {}), precision=plan.precision)
+    with wirings():
+        wiring = wire(function, operator, plan.signature, plan.map).without(*fitted.get("without", ()))
+        form = Form(plan.name, adapt(function, operator, wiring), limits=read_limits(fitted), precision=plan.precision)
     return replace(form, chunk=0 if form.takes("chunk_size") else plan.chunk)
 
 

@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -85,12 +86,16 @@ def named(function: Kernel) -> Target | None:
 
 def load(target: Target) -> Kernel:
     """Import the function. Raises Unusable with what failed, whatever that was."""
+    if not target.is_file and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         module = _from_file(Path(target.home)) if target.is_file else importlib.import_module(target.home)
     except ModuleNotFoundError as error:
         if not target.is_file and error.name in (target.home, target.home.partition(".")[0]):
             raise Unusable(f"there is no module {target.home!r} where Python looks for modules") from None
         raise Unusable(f"{target} cannot be imported: {describe(error)}") from None
+    except SyntaxError as error:
+        raise Unusable(f"{target} cannot be imported: {type(error).__name__}: {error}") from None
     except BaseException as error:
         raise Unusable(f"{target} cannot be imported: {describe(error)}") from None
     return usable(_found(module, target), str(target), bound=_is_bound(module, target.attribute))
@@ -103,7 +108,7 @@ def usable(found: Any, name: str, bound: bool = True) -> Kernel:
     if not callable(found):
         raise Unusable(f"{name} is of type {type(found).__name__} and cannot be called: name a function")
     if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found) or inspect.isgeneratorfunction(found):
-        kind = "a generator" if inspect.isgeneratorfunction(found) else "asynchronous"
+        kind = "a generator function" if inspect.isgeneratorfunction(found) else "asynchronous"
         raise Unusable(f"{name} is {kind}, so calling it computes nothing: name a function that returns its result")
     if not bound:
         raise Unusable(f"{name} is a method, which needs an object: name a method of an object, a static method or a function")

@@ -48,7 +48,8 @@ def examine(law: Law, operator: Operator, form: Form, case: Case, log: Log, targ
                 if c.worst > 1:
                     return _compared(operator, form, case, c, tuple(log.calls), target)
     except FormRaised as error:
-        return Witness(as_dict(case), str(error), f"the call {error}")
+        said = str(error)
+        return Witness(as_dict(case), said, f"the call {said}" if said.startswith(("raised", "returned")) else said)
     return None
 
 
@@ -77,7 +78,7 @@ def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: 
     return Witness(
         case=as_dict(case),
         what=c.what,
-        breaks=f"{c.what} {'is wrong' if np.isfinite(c.found[at]) or not np.isfinite(c.truth[at]) else 'is not finite'}{also}",
+        breaks=f"{_wrong(c, at)}{also}",
         axes=axes_of(operator, case, c),
         index=at,
         found=_number(c.found[at]),
@@ -86,6 +87,15 @@ def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: 
         error_over_bound=c.worst,
         snippet="" if spot is None else snippet.text(target, spot, _number(c.truth[at]), bound),
     )
+
+
+def _wrong(c: Comparison, at: tuple[int, ...]) -> str:
+    """What was compared, and that it is wrong; what is no number, but yes or no, says so itself."""
+    import numpy as np
+
+    if np.size(c.truth) == 1 and not np.any(c.bound):
+        return c.what
+    return f"{c.what} {'is wrong' if np.isfinite(c.found[at]) or not np.isfinite(c.truth[at]) else 'is not finite'}"
 
 
 def _number(x: Any) -> float:
@@ -115,7 +125,7 @@ def _named(letters: list[str], count: int) -> tuple[str, ...]:
 def _also(operator: Operator, form: Form, case: Case, c: Comparison) -> str:
     """What else holds of the tokens of this case, entered at once as the plain call has them."""
     fine = whole(operator, form, case)
-    if "state" in c.what and fine.get("outputs"):
+    if ("state" in c.what or c.what.startswith("gradient")) and fine.get("outputs"):
         return " although the outputs are right"
     if fine and all(fine.values()) and c.what != "output":
         return " although all tokens at once come out right"
