@@ -160,6 +160,38 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+SURROUNDINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "number of threads": (torch.get_num_threads, torch.set_num_threads),
+    "grad mode": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "deterministic algorithms": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    "random numbers": (torch.get_rng_state, torch.set_rng_state),
+}
+"""What all code in a process shares: how it is looked up, and set."""
+
+
+def surroundings() -> dict[str, Any]:
+    """What all code in a process shares, as it is now."""
+    return {name: look() for name, (look, _) in SURROUNDINGS.items()}
+
+
+def changed(before: Mapping[str, Any]) -> list[str]:
+    """The names of `SURROUNDINGS` that are not what they were."""
+    now = surroundings()
+    return [n for n, old in before.items() if not (torch.equal(old, now[n]) if isinstance(old, Tensor) else old == now[n])]
+
+
+@contextmanager
+def kept_surroundings() -> Iterator[None]:
+    """What happens inside changes nothing of `SURROUNDINGS` for what comes after."""
+    before = surroundings()
+    try:
+        yield
+    finally:
+        for name in changed(before):
+            SURROUNDINGS[name][1](before[name])
+
+
 def tensors_in(x: Any) -> list[Tensor]:
     """The tensors of an argument or result, in order."""
     if isinstance(x, Tensor):
