@@ -103,16 +103,18 @@ def read_case(operator: Operator, given: dict[str, Any]) -> Case:
 def recorded(law: Law, record: Record) -> Law:
     """The law, which keeps and notes what it compares."""
     from isoform.properties.operator import FormRaised
+    from isoform.properties.tensors import kept_surroundings
 
     def check(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
         given = as_dict(case)
         record.notes.write("case", given)
         try:
-            for c in law.check(operator, form, case):
-                fine = c.worst <= 1
-                if not fine or not (c.blind or c.vacuous):
-                    record.add(given, c.what, fine)
-                yield c
+            with kept_surroundings():
+                for c in law.check(operator, form, case):
+                    fine = c.worst <= 1
+                    if not fine or not (c.blind or c.vacuous):
+                        record.add(given, c.what, fine)
+                    yield c
         except FormRaised as error:
             record.add(given, str(error), False)
             raise
