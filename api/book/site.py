@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from isoform.book import findings, plots
+from isoform.book import documents, plots
 from isoform.book.contents import Contents, page_of
 from isoform.book.linking import Links, ticked
 from isoform.book.mathematics import mathml
@@ -55,8 +55,9 @@ def files_of(report: Report) -> dict[str, str]:
     out["report.json"] = json.dumps(report.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     out["index.html"] = page("index.html", "index.html")
     out["graph.html"] = page("graph.html", "graph.html", picture=contents.picture(claim.id for claim in contents.tied))
-    if findings.exist():
-        out["findings.html"] = page("findings.html", "findings.html", text=findings.html(links))
+    for name, title in documents.there().items():
+        path = f"{name}.html"
+        out[path] = page("document.html", path, title=title, text=documents.html(name, links))
     for name, claims in contents.architectures.items():
         path = page_of(name)
         out[path] = page("architecture.html", path, name=name, claims=claims, picture=contents.picture(claim.id for claim in claims))
@@ -74,7 +75,7 @@ def _environment(contents: Contents, links: Links) -> Environment:
     made.globals |= {
         "book": contents,
         "report": contents.report,
-        "findings": findings.exist(),
+        "documents": documents.there(),
         "means": MEANS,
         "kinds": KINDS,
         "trusted": TRUSTED,

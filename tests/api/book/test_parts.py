@@ -8,7 +8,7 @@ from string import Template
 import pytest
 from sympy import Integer
 
-from isoform.book import costs, findings, folder, graph, plots
+from isoform.book import costs, documents, folder, graph, plots
 from isoform.book.linking import Links, ticked
 from isoform.book.mathematics import convert, mathml
 from isoform.book.operators import Operator, operators
@@ -181,20 +181,18 @@ def test_what_stands_between_backticks_is_code():
     assert ticked("``a`` < `b`") == "<code>a</code> &lt; <code>b</code>"
 
 
-def test_findings_link_to_claims_and_only_lead_out_of_the_site(tmp_path, monkeypatch):
-    path = tmp_path / "findings.md"
-    links = "[the kernel](kernel.md), [a *paper*](https://arxiv.org/abs/1)"
-    path.write_text(f"# Findings\n\nSee `delta-rule/wy`, `x < y`, {links}, <b>.\n\n|a|b|\n|-|-|\n|1|2|\n")
-    monkeypatch.setattr(findings, "PATH", path)
-    made = findings.html(Links(["delta-rule/wy"]))
+def test_documents_link_to_pages_and_out_of_the_site_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "FOLDER", tmp_path)
+    assert documents.there() == {}
+    (tmp_path / "what-proved-means.md").write_text("# Words")
+    targets = "[the kernel](kernel.md), [words](what-proved-means.md), [deep](what-proved-means.md#no), [a *paper*](https://arxiv.org/abs/1)"
+    (tmp_path / "findings.md").write_text(f"# Findings\n\nSee `delta-rule/wy`, `x < y`, {targets}, <b>.\n\n|a|b|\n|-|-|\n|1|2|\n")
+    assert list(documents.there()) == ["findings", "what-proved-means"]
+    made = documents.html("findings", Links(["delta-rule/wy"]))
     assert '<a href="claims/delta-rule/wy.html"><code>delta-rule/wy</code></a>' in made
     assert "<code>x &lt; y</code>" in made and "the kernel" in made and "kernel.md" not in made
+    assert '<a href="what-proved-means.html">words</a>' in made and "deep, " in made
     assert '<a href="https://arxiv.org/abs/1">a <em>paper</em></a>' in made and "&lt;b&gt;" in made and "<table>" in made
-
-
-def test_there_are_findings_only_where_the_file_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(findings, "PATH", tmp_path / "none.md")
-    assert not findings.exist()
 
 
 # the folder
