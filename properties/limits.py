@@ -8,9 +8,12 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from .strategies import WIDE, Case
 from .tensors import DTYPES
 
-PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED = "packing", "gradient", "groups", "unequal", "mixed"
-REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, *DTYPES)
-"""Packed sequences, gradients, more than one group of heads or weights, K ≠ V, gates of float32 beside 16 bits, and dtypes."""
+PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT = "packing", "gradient", "groups", "unequal", "mixed", "constant"
+REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, *DTYPES)
+"""Packed sequences, gradients, more than one group of heads or weights, K ≠ V, gates of float32 beside 16 bits, weights without an
+axis of time, and dtypes."""
+FLAGS = {MIXED: (WIDE,), CONSTANT: ("constant-weights",), GROUPS: ("grouped", "grouped-writes", "other-groups")}
+"""The structure of a case that goes with a word."""
 FALLBACK = {
     "float64": ("float32",),
     "float32": ("float64",),
@@ -119,7 +122,7 @@ class Limits:
             sizes |= dict.fromkeys({"groups", "g"} & set(sizes), 1)
         if UNEQUAL in self.refuses:  # the features of keys are the axis k or d
             sizes |= dict.fromkeys({"v"} & set(sizes), sizes.get("k", sizes.get("d")))
-        flags = tuple(f for f in case.flags if f != WIDE or MIXED not in self.refuses)
+        flags = tuple(f for f in case.flags if not any(f in FLAGS.get(word, ()) for word in self.refuses))
         return replace(case.resized(**sizes), dtype=dtype, flags=flags)
 
     @property

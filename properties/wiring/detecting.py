@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..laws.table import outputs
-from ..limits import GRADIENT, GROUPS, MIXED, PACKING, UNEQUAL, Limits, Sizes
+from ..limits import CONSTANT, GRADIENT, GROUPS, MIXED, PACKING, UNEQUAL, Limits, Sizes
 from ..operator import Operator
 from ..strategies import WIDE, Case
 from ..tensors import DTYPES, SHORT, differentiable, tensors_in
@@ -107,6 +107,7 @@ def _structures(operator: Operator, ask: Callable[..., probing.Answer], base: Ca
         yield _refusal(ask(base.resized(groups=2)), GROUPS, "two heads of values for one of keys are refused")
     if "g" in sizes:
         yield _refusal(ask(replace(base.resized(g=2), flags=("grouped",))), GROUPS, "groups of weights are refused")
+        yield _refusal(ask(replace(base, flags=("constant-weights",))), CONSTANT, "weights without an axis of time are refused")
     for keys, values in PAIRS:
         if keys in sizes and values in sizes:
             yield _refusal(ask(base.resized(**{keys: 16, values: 32})), UNEQUAL, f"{keys.upper()} ≠ {values.upper()} is refused")

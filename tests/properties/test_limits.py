@@ -121,3 +121,13 @@ def test_the_grid_of_a_form_with_tiles_has_several_of_them():
     form = Form("recurrent", gated_retention.recurrent, limits=tiles)
     assert prepared(LAWS["form-equals-oracle"], OPERATOR, form, CASE.resized(t=20)).size("t") == 64
     assert prepared(LAWS["form-equals-oracle"], OPERATOR, form, CASE.resized(t=1)).size("t") == 16
+
+
+@pytest.mark.parametrize(
+    ("word", "gone"),
+    [("groups", {"grouped", "grouped-writes", "other-groups"}), ("constant", {"constant-weights"}), ("mixed", {"wide-gates"})],
+)
+def test_structure_that_goes_with_what_is_refused_is_left_out(word, gone):
+    flags = ("start", "grouped", "grouped-writes", "other-groups", "constant-weights", "wide-gates")
+    case = Limits((), {word: ""}).fit(Case("delta-rule", SIZES, 0, "float32", "small", flags))
+    assert set(flags) - set(case.flags) == gone

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from isoform.impl import delta_rule, linear_attention
+from isoform.impl import delta_rule, linear_attention, mamba
 from isoform.impl.mamba import convolution
 from isoform.properties.columns import operator
 from isoform.properties.laws import laws
@@ -198,6 +198,16 @@ def test_groups_of_weights_and_taps_are_found():
 
     limits = found(kernel, o).limits
     assert {(s.axis, s.multiple, s.least, s.most) for s in limits.sizes} == {("d", 8, 8, None), ("w", 1, 2, 4)}
+
+
+def test_weights_without_an_axis_of_time_are_found_refused():
+    def kernel(u, delta, A, B, C, D=None):
+        if B.ndim == 2 or C.ndim == 2:
+            raise ValueError("B and C have time")
+        return mamba.scan(u, delta, A, B, C, D)
+
+    limits = found(kernel, operator("selective-scan")).limits
+    assert set(limits.refuses) == {"constant"} and not limits.sizes
 
 
 def test_sdpa_of_this_framework_refuses_nothing():
