@@ -2,8 +2,8 @@
 
 Every layer gets ``recurrent`` and ``step``. One with a matrix of rank one beside a decay whose logarithm is known gets ``chunkwise``,
 the chunk form of RWKV-7 under other names, and one with a decay alone that of gated linear attention, if it writes one outer product
-and reads by one query. Any other affine layer gets ``parallel_scan``, a first-order scan of its states: entry by entry where
-transitions are numbers or diagonals, by matrices where they stand on one side. A layer that is not affine has no such form.
+and reads by one query. Other layers get ``parallel_scan``, a first-order scan of their states: entry by entry where transitions are
+numbers or diagonals, by matrices where such of a higher rank stand on one side. A layer that is not affine has no such form.
 
 The call is that of `isoform.derivations.layer.call`: keyword arguments, ``initial_state``, ``output_final_state``, and (o, state or
 None). Sums and states are kept in float32 for 16-bit inputs; arguments are left as they are.

@@ -10,7 +10,7 @@ from ..kernel.terms import Exp, Num, Rec, Term, Var
 from .call import FINAL, STATE, Argument
 from .classify import Classification, Update, classify
 from .linear import column_and_row, times
-from .side import GENERAL, IDENTITY, Side, monomials
+from .side import GENERAL, IDENTITY, RANK_ONE, Side, monomials
 from .torch_call import Call
 from .torch_terms import ATOM, SUM, UNARY, CannotWrite, Writer
 
@@ -183,6 +183,8 @@ def _one_scan(u: Update, name: str, parts: _Parts) -> tuple[str, str, str]:
         factors = [_kept(left, parts, False), _kept(right, parts, True)]
         decay = " * ".join(f for f in factors if f) or f"{name}.new_ones(1, 1)"
         return f"{name} = _scanned({decay}, {write}, {name})", SCANNED, "scan"
+    if RANK_ONE in (left.kind, right.kind):
+        raise CannotWrite("a matrix of rank one is for a chunk form")
     if right.kind == IDENTITY:
         return f"{name} = _by_matrices(\n    {parts.text(left.matrix)},\n    {write},\n    {name},\n)", BY_MATRICES, "matrix_scan"
     if left.kind != IDENTITY:

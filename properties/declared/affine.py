@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from isoform.derivations.kernel.terms import Num, Rec, walk
-from isoform.derivations.layer.side import GENERAL, Side
+from isoform.derivations.layer.side import GENERAL, LOW_RANK, Side
 
 from .numbers import Rounded
 from .token import Token, directions, flat, jacobians, slopes, spread
@@ -23,7 +23,8 @@ class Affine:
     """The sum of the absolute values of an update's terms, for a state of absolute values M: ``by`` (…, n, n) M + ``own`` (…, n).
 
     ``error_by`` and ``error_own`` say the same of its rounding error, ``kept`` (…, n) what numbers and diagonals keep of M.
-    ``solves`` says that the rest depends on the state by matrices of low rank, ``composes`` that transitions are multiplied.
+    ``solves`` says that the rest depends on the state by matrices of rank one or a few, for which a chunk is solved, ``composes``
+    that transitions are of higher rank, and multiplied.
     """
 
     by: Array
@@ -77,7 +78,7 @@ def affine(at: Token, system: Rounded) -> Affine | None:
     kept = [_base(at, cast(Side, u.left)) * _base(at, cast(Side, u.right)).swapaxes(-1, -2) for u in updates]
     wide = tuple(np.broadcast_to(np.abs(k), s.shape) for k, s in zip(kept, at.before, strict=True))
     solves = any(s.outers for s in sides)
-    return Affine(size, own, error, error_own, flat(wide), solves, solves or any(s.kind == GENERAL for s in sides))
+    return Affine(size, own, error, error_own, flat(wide), solves, any(s.kind in (LOW_RANK, GENERAL) for s in sides))
 
 
 def _together(at: Token, zero: tuple[Array, ...]) -> bool:

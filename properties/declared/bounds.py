@@ -10,7 +10,7 @@ An affine update H = D ⊙ H + F, with D what number and diagonals keep, may als
 what F finds in a state has been split into what the chunk was entered with and what it wrote itself. M_t is the largest sum of
 absolute values that a chunk, starting anywhere, has at t; it is rounded as often as it has terms. Where F depends on the state a
 chunk solves for it, with as many sums more as it has tokens. Decays over a range are exponentials of sums of logarithms, rounded as
-often as the range is long, or products in a tree. Transitions that are matrices may also be composed in any order (`_Composed`).
+often as the range is long, or products in a tree. Transitions of higher rank may also be composed in any order (`_Composed`).
 """
 
 from __future__ import annotations
@@ -101,20 +101,18 @@ def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], 
     since[:, :, 0] = np.eye(n)
     local[:, :, 0] = unit * size[:, :, 0]
     found[:, :, 0], total[:, :, 0] = local[:, :, 0], size[:, :, 0]
-    lost = np.zeros((b, h, n))
+    lost, own = np.zeros((b, h, n)), size[:, :, :1]
+    composed.advance(0, since[:, :, :1], own)
     for t in range(1, length + 1):
         old = since[:, :, :t].copy()
         local[:, :, t] = error[:, :, t - 1]
         if sums is not None:
             here = sums.token(t - 1)
-            own = _apart(old, true[:, :, :t], true[:, :, t - 1])
             chunk.advance(t, here, own, size[:, :, t])
             total[:, :, t], turned, whole = chunk.largest(max(0, t - span), t)
             fades = _fades(here.kept, span) * unit * total[:, :, t]
             before, lost = lost, (span + 3) * unit * turned + system.tiny * whole
             direct[:, :, t] = unit * (min(span, t) + 3 + SPLIT) * total[:, :, t] + fades + lost
-            if sums.composes:
-                composed.advance(t, old, own)
             if sums.solves:
                 again = total[:, :, t - 1]
                 local[:, :, t] = here.error(again) + unit * span * here.rest(again) + here.found(before)
@@ -125,8 +123,11 @@ def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], 
         rows = reads[1][:, :, None, t - 1] @ since[:, :, : t + 1]
         rows[:, :, :t] += reads[0][:, :, None, t - 1] @ old
         outputs[:, :, t - 1] = _applied(rows, local[:, :, : t + 1])
-        if sums is not None and sums.composes:
-            more = gamma(n + 2, unit) * composed.largest(t, since[:, :, : t + 1])
+        if sums is None:
+            continue
+        own = _apart(since[:, :, : t + 1], true[:, :, : t + 1], true[:, :, t])
+        if sums.composes:
+            more = gamma(n + 2, unit) * composed.advance(t, since[:, :, : t + 1], own)
             direct[:, :, t] += more[..., None]
             outputs[:, :, t - 1] += np.abs(reads[1][:, :, t - 1]).sum(-1) * more[..., None]
     return Errors(found, direct, total, outputs)
@@ -181,30 +182,23 @@ class _Composed:
     """Products of transitions and sums of writes over any ranges, composed in any order: in the largest row sums.
 
     Two ranges (a, b] and (b, c] are put together once for each b, which rounds |P_cb||P_ba| and |P_cb||Z_ba| + |Z_cb| at most, and
-    reaches the state at t through P_tc: Σ_b max_c ‖P_tc‖ (‖P_cb‖ x_b + ‖Z_cb‖) with x_b = max_a ‖P_ba‖ ‖S_a‖ + ‖Z_ba‖.
+    reaches the state at t through P_tc: max_c ‖P_tc‖ Σ_b max_c (‖P_cb‖ x_b + ‖Z_cb‖) at most, with x_b = max_a ‖P_ba‖ ‖S_a‖ + ‖Z_ba‖.
     """
 
-    products: Array
-    parts: Array
     entered: Array
+    worst: Array
 
     @staticmethod
     def at_start(size: Array) -> _Composed:
-        b, h, count, _ = size.shape
-        return _Composed(np.zeros((b, h, count, count)), np.zeros((b, h, count, count)), size.max(-1, initial=0.0))
+        return _Composed(*np.zeros((2, *size.shape[:3])))
 
-    def advance(self, t: int, since: Array, own: Array) -> None:
-        """The products and parts of the states before token t, since every earlier time."""
-        self.products[:, :, t - 1, :t] = np.abs(since).sum(-1).max(-1, initial=0.0)
-        self.parts[:, :, t - 1, :t] = own.max(-1, initial=0.0)
-        self.entered[:, :, t - 1] = np.maximum(self.entered[:, :, t - 1], self.parts[:, :, t - 1, :t].max(-1))
-
-    def largest(self, t: int, since: Array) -> Array:
-        """The sum for the state at t, to which products ``since`` lead."""
-        last = np.abs(since).sum(-1).max(-1, initial=0.0)
-        inside = self.products[:, :, :t, :t] * self.entered[:, :, None, :t] + self.parts[:, :, :t, :t]
-        until = last[:, :, :t] * self.entered[:, :, :t]
-        return np.asarray(np.maximum((last[:, :, :t, None] * inside).max(2), until).sum(-1))
+    def advance(self, t: int, since: Array, own: Array) -> Array:
+        """The state at t, with the products since every earlier time and its parts: the sum for it."""
+        products, parts = np.abs(since).sum(-1).max(-1, initial=0.0), own.max(-1, initial=0.0)
+        self.entered[:, :, t] = parts.max(-1)
+        inside = products * self.entered[:, :, : t + 1] + parts
+        self.worst[:, :, : t + 1] = np.maximum(self.worst[:, :, : t + 1], inside)
+        return np.asarray(products.max(-1) * self.worst[:, :, :t].sum(-1))
 
 
 def _bends(at: Token, states: States, step: Array, wide: Array) -> bool:
