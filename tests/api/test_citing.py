@@ -269,6 +269,20 @@ def test_the_release_is_read_where_isoform_is_installed(monkeypatch, tmp_path):
         release.release()
 
 
+def test_the_docs_show_what_is_printed(house):
+    """Keys, fields and commands, not the values."""
+    text = (ROOT / "docs" / "citing.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ isoform ([a-z]+)", text, re.MULTILINE)
+    assert {"cite", "verify"} == set(commands) <= set(cli.COMMANDS)
+    shown, *_ = re.findall(r"^\$ isoform cite .*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    claim, source = (f"@misc{block}" for block in shown.split("@misc") if "author" in block)
+    (keys, fields), (paper_key, paper) = (next(iter(parsed(block).items())) for block in (claim, source))
+    assert keys == "isoform:delta-rule:unrolled"
+    assert fields.keys() == parsed(isoform.cite("alpha/holds").bibtex)["isoform:alpha:holds"].keys()
+    delta = next(text for text in CITATIONS if paper_key.removeprefix("arXiv:") in text)
+    assert paper == parsed(str(citation.source_entry(delta)))[paper_key]
+
+
 def test_names_of_persons():
     author = {"given-names": "Ada", "name-particle": "van", "family-names": "Dam", "name-suffix": "Jr."}
     assert release._name(author) == "Ada van Dam Jr."

@@ -2,6 +2,8 @@
 
 import ast
 import json
+import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -228,6 +230,16 @@ def test_a_description_that_is_wrong_is_refused_in_a_sentence(change, reason):
 def test_what_does_not_fit_together_is_refused_and_nothing_is_written(package, capsys, change):
     assert "my-layer is no layer as described: " in refusal(capsys, "my-layer", *flags({**DELTA, **change}))
     assert list(package.rglob("*.py")) == [package / "__init__.py"]
+
+
+def test_the_example_of_the_docs_works(package, capsys):
+    text = (Path(__file__).parents[2] / "docs" / "adding-an-architecture.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^isoform (new (?:.*\\\n)*.*)$", text, re.MULTILINE)
+    assert cli.main(shlex.split(command.replace("\\\n", " "))) == 0
+    out = capsys.readouterr().out
+    assert "my-layer/one-token" in out
+    (entry,) = re.findall(r"^```toml\n(.*?)\n```", text, re.MULTILINE | re.DOTALL)
+    assert entry.replace("my_package", "new_layers") in out
 
 
 def test_without_a_package_there_is_no_place(tmp_path, monkeypatch, capsys):
