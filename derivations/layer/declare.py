@@ -63,6 +63,9 @@ def layer(
     starts = {n: matrix(f"{n}0", *_shape(size), field) for n, size in state.items()}
     used = {n: _names(rule, f"the update of {n}", {*families, *constants, *state}) for n, rule in rules.items()}
     coupled = any(other in used[n] for n in state for other in state if other != n)
+    before = {n: tm.Var(n, (), *starts[n].shape, field) for n in state}
+    for n in state:
+        _new(n, rules[n], starts[n], {**at(t), **before})
     build = _joint if coupled else _apart
     states, start, members = build(starts, rules, at, field)
     earlier = {f"{n}_before": S for n, S in members(t - 1).items()}

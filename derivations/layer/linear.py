@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import cast
@@ -241,6 +242,10 @@ def _block(x: Term, atoms: frozenset[Term]) -> Linear:
 
 
 def _inside(x: Term, atoms: frozenset[Term]) -> Linear:
+    """What is linear in its parts, but no product. Raises NotLinear where a part is not linear, NoProduct else."""
+    for part in (a for a in x.args if isinstance(a, Term) and _holds(a, atoms) and not isinstance(x, tm.Rec)):
+        with suppress(NoProduct):
+            _read(part, atoms)
     raise NoProduct(x, f"the state stands inside {_NOUNS[type(x)]}")
 
 

@@ -11,7 +11,7 @@ d_k, d_v, n = indices("d_k d_v n")
 QKV = {"q": d_k, "k": d_k, "v": d_v}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Example:
     """A declaration, and how it is called."""
 

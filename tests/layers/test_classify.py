@@ -21,6 +21,7 @@ from isoform.derivations.kernel.terms import (
     vectors,
 )  # fmt: skip
 from isoform.derivations.layer.classify import NOT_AFFINE, TWO_SIDED, UNREAD, classify
+from isoform.derivations.layer.functions import entrywise
 from isoform.derivations.registry import architectures, declarations
 
 m, n = indices("m n")
@@ -112,6 +113,13 @@ def test_a_state_under_a_name_is_seen():
     """A member of a recursion whose step has named terms is the state all the same."""
     u = the(lambda t, H: named("f", Hadamard(H, H)) + H)
     assert u.kind == NOT_AFFINE
+
+
+def test_a_function_entry_by_entry_is_not_affine():
+    """Nor is what has one inside of rows; rows of something linear are not looked into."""
+    assert the(lambda t, h: entrywise(lambda x: Exp(x), h), h0).kind == NOT_AFFINE
+    assert the(lambda t, h: entrywise(lambda x: x * x, h), h0).kind == NOT_AFFINE
+    assert the(lambda t, h: entrywise(lambda x: 2 * x, h), h0).kind == UNREAD
 
 
 def test_the_state_at_another_time_is_no_write():
