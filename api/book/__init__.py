@@ -61,9 +61,11 @@ def write(found: Report, directory: str | Path) -> int:
 
 
 def require() -> None:
-    """Raise MissingLibrary, with a sentence that says what to install, unless all that the book needs is there."""
+    """Load all that the book needs, so that it is there after a long run. Raises MissingLibrary, which says what to install."""
+    from importlib import import_module
     from importlib.util import find_spec
 
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise MissingLibrary(f"the report needs {', '.join(missing)}: install it with `pip install 'isoform[report]'`")
+    import_module("isoform.book.site")
