@@ -162,6 +162,7 @@ class Writer:
         above = [self.text(f, UNARY) for f in numbers if not isinstance(f, tm.Inverse) or self._sigmoid(f)]
         below = [self.text(cast(Term, f.args[0]), UNARY) for f in numbers if isinstance(f, tm.Inverse) and not self._sigmoid(f)]
         above += [f"({self.chain(c)})" for c in chains[:-1]]
+        above = [a for a in above if a != "1"] if len(above) > 1 or chains else above
         last = self.chain(chains[-1]) if chains else ""
         out = " * ".join([*above, *([last] if last else [])]) or "1"
         return " / ".join([out, *below]), PRODUCT

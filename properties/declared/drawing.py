@@ -138,11 +138,12 @@ def _units(case: Case, shape: tuple[int, ...]) -> Array:
 
 
 def _beside(case: Case, number: int, a: Argument, layer: Layer, inputs: dict[str, Array]) -> dict[str, Array]:
-    """An input that lies somewhere once it is multiplied by the squared length of another, which is about 1."""
+    """An input that lies somewhere once it is multiplied by the squared length of another, which is between 1/2 and 2."""
     other = next(b for b in layer.arguments if b.input == a.domain.times)
     x = inputs[other.name]
     length = np.linalg.norm(x, axis=-1, keepdims=True)
-    x = _units(case, x.shape) if case.has("dyadic") else rounded(x / np.where(length > 0, length, 1), case.dtype)
+    wide = 2.0 ** case.rng(61, number).uniform(-1, 1, length.shape)
+    x = _units(case, x.shape) if case.has("dyadic") else rounded(x / np.where(length > 0, length, 1) * wide, case.dtype)
     squared = (x**2).sum(-1).reshape(*x.shape[:-1], *(1,) * len(a.sizes))
     low, high = float(a.domain.low or 0), float(a.domain.high or 0)
     wanted = between(case, case.rng(number), low, high, inputs[a.name].shape)

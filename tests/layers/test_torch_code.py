@@ -1,0 +1,178 @@
+"""Generated forms: right for layers of every kind, and no edit of them passes."""
+
+import ast
+from functools import cache
+
+import pytest
+import torch
+
+from isoform.derivations.kernel.formulas import Declaration
+from isoform.derivations.kernel.terms import Conj, Exp, Eye, Ind, Inverse, Num, indices, matrices, matrix, recurrence, scalars, vectors
+from isoform.derivations.layer.declare import layer
+from isoform.derivations.layer.functions import sigmoid, softplus, tanh
+from isoform.derivations.layer.steps import NotOneToken
+from isoform.derivations.layer.torch_code import torch_code
+from isoform.derivations.layer.torch_terms import CannotWrite, Writer
+from isoform.properties.running import run_law
+
+from .declarations import DELTA_PRODUCT, EXAMPLES, GRU, HGRN2, KDA, LONGHORN, MLSTM, SISO, TITANS
+from .generated import LAWS, SHORT, forms, module, operator, source
+
+operator = cache(operator)
+d_k, d_v, n = indices("d_k d_v n")
+(t,) = indices("t")
+PARALLEL = {
+    "kimi-delta-attention": "chunkwise",
+    "longhorn": "chunkwise",
+    "hgrn2": "parallel_scan",
+    "mlstm": "parallel_scan",
+    "delta-product": "parallel_scan",
+    "titans-momentum": "parallel_scan",
+    "one-channel": "parallel_scan",
+    "small-gru": None,
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.declaration.operator)
+def test_every_law_holds(example):
+    found = forms(example)
+    assert [f.name for f in found] == ["recurrent", *filter(None, [PARALLEL[example.declaration.operator]])]
+    applied = 0
+    for law in SHORT:
+        for form in found:
+            result = run_law(law, operator(example), form, examples=0, corners=2, minimise=False)
+            assert result.verdict in ("holds", "not-applicable"), f"{form.name}: {law.name}: {result.detail}"
+            applied += result.verdict == "holds"
+    assert applied >= 15 * len(found)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.declaration.operator)
+def test_every_law_holds_on_many_cases(example):
+    for law in LAWS.values():
+        for form in forms(example):
+            result = run_law(law, operator(example), form, examples=100, minimise=False)
+            assert result.verdict in ("holds", "not-applicable"), f"{form.name}: {law.name}: {result.detail}"
+
+
+ORACLE, STATE, SPLIT, STEP, GRADIENT = (
+    "form-equals-oracle", "state-equals-oracle", "split-and-resume", "step-equals-whole", "gradient-of-inputs",
+)  # fmt: skip
+EDITS = [
+    (KDA, "recurrent", ORACLE, "H * a.mT - beta * (H * a.mT @ k - v) @ k.mT", "(H - beta * (H @ k - v) @ k.mT) * a.mT"),
+    (KDA, "recurrent", ORACLE, "beta * (H * a.mT @ k - v)", "beta * (H @ k - v)"),
+    (KDA, "recurrent", ORACLE, "(H * a.mT @ k - v)", "(v - H * a.mT @ k)"),
+    (KDA, "recurrent", ORACLE, "_read(H[:, 1:], q)", "_read(H[:, :-1], q)"),
+    (KDA, "recurrent", STATE, "_leave(H[:, -1])", "_leave(H[:, -2:][:, 0])"),
+    (KDA, "recurrent", SPLIT, "(state.to(dtype).mT,)", "(0 * state.to(dtype).mT,)"),
+    (KDA, "recurrent", STEP, "H = _update(H, k, v, a, beta)", "H = _update(0 * H, k, v, a, beta)"),
+    (KDA, "recurrent", GRADIENT, ".exp().unsqueeze(-1)", ".exp().detach().unsqueeze(-1)"),
+    (KDA, "recurrent", STATE, "dtype = accumulator(q, k, v, g, beta, state)", "dtype = q.dtype"),
+    (KDA, "chunkwise", ORACLE, "a, b = ", "b, a = "),
+    (KDA, "chunkwise", ORACLE, "torch.broadcast_to(g, keys.shape)", "torch.broadcast_to(g.roll(1, 1), keys.shape)"),
+    (KDA, "chunkwise", STATE, "initial_state=initial_state, ", ""),
+    (LONGHORN, "chunkwise", ORACLE, "/ (1 + beta * (k.mT @ k))", "/ (1 + beta)"),
+    (HGRN2, "parallel_scan", ORACLE, "_scanned(f.mT, ", "_scanned(f.mT.roll(-1, 1), "),
+    (HGRN2, "parallel_scan", SPLIT, "states, _ = scan(decay, write, state)", "states, _ = scan(decay, write, 0 * state)"),
+    (MLSTM, "recurrent", ORACLE, ".clamp(min=1)", ""),
+    (MLSTM, "parallel_scan", ORACLE, "n = _scanned(f, i * k, n)", "n = _scanned(f, k, n)"),
+    (DELTA_PRODUCT, "parallel_scan", ORACLE, "beta * k @ k.mT @ p @ p.mT", "beta * p @ p.mT @ k @ k.mT"),
+    (TITANS, "recurrent", ORACLE, "m * M_S[..., k.shape[-2]:] - theta", "m * M_S[..., :k.shape[-2]] - theta"),
+    (SISO, "parallel_scan", ORACLE, "_by_matrices(\n        A,", "_by_matrices(\n        A.mT,"),
+    (SISO, "recurrent", ORACLE, "+ D * u", "+ D"),
+    (GRU, "recurrent", ORACLE, "torch.tanh(x + U @ h) - h", "torch.tanh(x + U @ h) + h"),
+    (GRU, "recurrent", GRADIENT, "torch.sigmoid(g + R @ h)", "torch.sigmoid(g + R @ h.detach())"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("example", "name", "law", "old", "new"), [pytest.param(*e, id=f"{e[0].declaration.operator}-{e[1]}-{e[4]}") for e in EDITS]
+)
+def test_an_edit_is_rejected(example, name, law, old, new):
+    whole = forms(example)
+    right = next(f for f in whole if f.name == name)
+    wrong = next(f for f in forms(example, (old, new)) if f.name == name)
+    verdicts = [run_law(LAWS[law], operator(example), f, examples=4, corners=6, minimise=False).verdict for f in (right, wrong)]
+    assert verdicts == ["holds", "violated"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.declaration.operator)
+def test_the_source_is_a_module_that_imports_torch_and_the_forms_alone(example):
+    text = source(example)
+    tree = ast.parse(text)
+    roots = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    roots |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    assert all(r in ("__future__", "torch", "jaxtyping") or r.startswith("isoform.impl") for r in roots)
+    for f in (n for n in tree.body if isinstance(n, ast.FunctionDef)):
+        assert ast.get_docstring(f)
+    assert example.declaration.source in ast.get_docstring(tree)
+
+
+def test_mistakes_of_a_caller_are_one_sentence():
+    found = module(source(KDA))
+    q, k, v = (torch.zeros(1, 3, 2, size) for size in (4, 4, 5))
+    beta = torch.zeros(1, 3, 2)
+    with pytest.raises(ValueError, match=r"kimi_delta_attention\.recurrent: g has shape \(1, 3, 2, 5\); the other arguments need"):
+        found.recurrent(q, k, v, torch.zeros(1, 3, 2, 5), beta)
+    with pytest.raises(ValueError, match=r"chunkwise: initial_state has shape \(1, 2, 5, 4\); .* need \(b=1, h=2, k=4, v=5\)"):
+        found.chunkwise(q, k, v, torch.zeros_like(k), beta, initial_state=torch.zeros(1, 2, 5, 4))
+    with pytest.raises(ValueError, match="step: state has shape"):
+        found.step(q[:, 0], k[:, 0], v[:, 0], k[:, 0], beta[:, 0], state=torch.zeros(1, 2, 5, 4))
+
+
+def test_no_token_hands_the_state_back():
+    found = module(source(MLSTM))
+    given = {name: torch.zeros(2, 0, 3, *size) for name, size in {"q": (4,), "k": (4,), "v": (5,), "f": (), "i": ()}.items()}
+    start = torch.randn(2, 3, 24)
+    for form in found.FORMS["mlstm"]:
+        o, state = form(**given, initial_state=start, output_final_state=True)
+        assert o.shape == (2, 0, 3, 5)
+        assert torch.equal(state, start)
+        assert form(**given)[1] is None
+
+
+x, y = vectors("x", n), vectors("y", n)
+W, b = matrices("W", n, n), scalars("b")
+
+
+@pytest.mark.parametrize(
+    ("term", "written"),
+    [
+        (x[t] - 2 * y[t], "x - 2 * y"),
+        (-(x[t] + y[t]), "-(x + y)"),
+        (b[t] * (x[t].T * y[t]) * x[t], "(b * (x.mT @ y)) * x"),
+        (x[t] / (1 + b[t]), "x / (1 + b)"),
+        (sigmoid(x[t]) + tanh(y[t]), "torch.sigmoid(x) + torch.tanh(y)"),
+        (1 / (1 + Exp(-b[t])), "torch.sigmoid(b)"),
+        (softplus(b[t]), "torch.nn.functional.softplus(b, threshold=60.0)"),
+        (W[t] * (Eye(n) - x[t] * x[t].T), "W @ (_eye(x.shape[-2], x) - x @ x.mT)"),
+        (Inverse(Eye(n) + W[t]) * x[t], "torch.linalg.inv(_eye(x.shape[-2], x) + W) @ x"),
+        (Num(1) / Num(3) * x[t], "(1 / 3) * x"),
+    ],
+)
+def test_terms(term, written):
+    writer = Writer({"x": "x", "y": "y", "W": "W", "b": "b"}, {n: "x.shape[-2]"}, "x")
+    text = writer.text(term)
+    assert text == written
+    values = {"x": torch.randn(3, 1), "y": torch.randn(3, 1), "W": torch.randn(3, 3), "b": torch.randn(1, 1), "torch": torch}
+    found = eval(text, values | {"_eye": lambda size, like: torch.eye(size)})
+    assert found.shape == tuple(3 if e == n else 1 for e in term.shape)
+
+
+def one(update):
+    return layer("odd", inputs={"x": n}, state={"h": n}, update=update, read=lambda h: h, source="nobody")
+
+
+def test_what_cannot_be_written_is_said():
+    with pytest.raises(CannotWrite, match="Conj has no torch expression"):
+        torch_code(one(lambda h, x: h + Conj(x)))
+    H0 = matrix("h0", n, 1)
+    early = recurrence("h", H0, lambda t, h: h + x[t - 1])
+    with pytest.raises(NotOneToken, match="is another token's input"):
+        torch_code(Declaration("odd", {"x": x}, early[t], t, early, H0))
+    on = recurrence("h", H0, lambda t, h: h + x[t])
+    timed = recurrence("h", H0, lambda t, h: h + Ind(t) * x[t])
+    with pytest.raises(NotOneToken, match="depends on the time t itself"):
+        torch_code(Declaration("odd", {"x": x}, timed[t], t, timed, H0))
+    with pytest.raises(ValueError, match="'lambda' cannot name an argument"):
+        torch_code(Declaration("odd", {"lambda": x}, on[t], t, on, H0))
