@@ -15,7 +15,7 @@ from typing import Any
 import isoform
 from isoform import plan as planning
 from isoform import runner
-from isoform.certificate import ROW, claim_content
+from isoform.certificate import NOT_RUN, ROW, claim_content
 from isoform.environment import environment
 from isoform.exits import Exit
 from isoform.outcome import Failure, Report, law_to_dict
@@ -38,8 +38,7 @@ def recheck(
 ) -> Report:
     """Return the report of a run over a certificate's claims (those named, if any is), with every difference as a failure.
 
-    The laws run again for the columns whose laws the certificate has. A claim that is not decided here is unverified, and not
-    compared.
+    The laws run again for the columns whose laws the certificate has. What is not decided here is unverified, and not compared.
     """
     theirs = {claim["id"]: claim for claim in certificate["claims"]}
     wanted = select(names, tuple(theirs))
@@ -55,7 +54,9 @@ def recheck(
     same = environment() == certificate["environment"]
     decided = [(theirs[claim.id], claim_content(claim)) for claim in report.claims if claim.statement]
     found = [_claim_differences(was, now, versions=same) for was, now in decided]
-    found += [_law_differences(laws, [law_to_dict(law) for law in report.laws])] if report.state == "complete" else []
+    idle = {law.column for law in report.laws if law.law == NOT_RUN}
+    ours = [law_to_dict(law) for law in report.laws if law.column not in idle]
+    found.append(_law_differences([law for law in laws if law["column"] not in idle], ours))
     notes = tuple(_notes(certificate))
     return replace(report, failures=(*absent, *chain.from_iterable(found), *report.failures), notes=notes)
 

@@ -73,7 +73,7 @@ def _run(source: str, module: str, name: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": module}
     try:
         exec(compile(source, f"<{name}>", "exec"), namespace)
-    except (ValueError, TypeError, ArithmeticError, AttributeError) as error:
+    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as error:
         raise ScaffoldError(f"{name} is no layer as described: {' '.join(str(error).split())}") from error
     return namespace
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,13 @@ def test_a_law_that_only_one_side_has_is_noticed(check, written):
     content = copy.deepcopy(written)
     del content["laws"][1]
     assert [failure.where for failure in check(content).failures] == ["delta-rule.recurrent / packing"]
+
+
+def test_laws_that_do_not_run_here_are_no_difference(written, report, monkeypatch):
+    late = replace(report, laws=(Law("delta_rule", certificate.NOT_RUN, "delta_rule", "every form", "unverified", 0, None, "late"),))
+    assert recheck.recheck(written, begin=lambda plan: late).failures == ()
+    nothing = replace(report, laws=())
+    assert len(recheck.recheck(written, begin=lambda plan: nothing).failures) == 2
 
 
 def test_how_close_an_error_came_to_its_bound_is_not_compared(check, written):
