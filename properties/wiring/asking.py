@@ -10,7 +10,7 @@ import numpy as np
 
 from ..operator import Operator
 from . import calls, probing
-from .adapting import adapt, hands_out
+from .adapting import adapt, hands_out, shown
 from .convention import STATE, Argument, Wiring
 from .settling import open_ended, parameters
 
@@ -18,8 +18,9 @@ from .settling import open_ended, parameters
 def asked(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> Wiring:
     """The settled wiring of a kernel, without what it does not take or return.
 
-    Of a kernel that takes arguments of any name, an argument is taken if a right value goes through and something else in its
-    place does not, or changes the result. A state that goes through is taken: a kernel that ignores it is wrong, not limited.
+    Of a kernel that takes arguments of any name, an argument is taken if a right value goes through, alone or beside all others,
+    and something else or nothing in its place does not, or changes the result. A state that goes through is taken: a kernel that
+    ignores it is wrong, not limited.
     """
     known, needed = parameters(function) or {}, calls.required(operator)
     unsure = [a for a in wiring.arguments if a.name not in known and a.carries not in needed] if open_ended(known) else []
@@ -38,8 +39,10 @@ def _takes(function: Callable[..., Any], operator: Operator, wiring: Wiring, arg
     name, base = argument.carries, probing.comfortable(operator)
     more: dict[str, Any] = probing.packed(base.size("t")) if name == calls.PACKED else {}
     case = base if more else probing.with_argument(operator, name, base)
-    alone = (*calls.required(operator), name)
-    if case is None or not probing.ask(operator, adapt(function, operator, wiring), case, *alone, **more).returned:
+    adapted = adapt(function, operator, wiring)
+    beside = () if case is None else ((*calls.required(operator), name), shown(wiring, operator))
+    given = next((names for names in beside if probing.ask(operator, adapted, case, *names, **more).returned), None)
+    if case is None or given is None:
         return False
     if name == operator.state_argument:
         return True
@@ -50,9 +53,11 @@ def _takes(function: Callable[..., Any], operator: Operator, wiring: Wiring, arg
     def without(*positional: Any, **named: Any) -> Any:
         return function(*positional, **{n: x for n, x in named.items() if n != argument.name})
 
-    if not probing.ask(operator, adapt(other, operator, wiring), case, *alone, **more).returned:
+    if not probing.ask(operator, adapt(other, operator, wiring), case, *given, **more).returned:
         return True
-    results = [operator.run(adapt(f, operator, wiring), probing.drawn(operator, case, alone), **more)[0] for f in (function, without)]
+    if not probing.ask(operator, adapt(without, operator, wiring), case, *given, **more).returned:
+        return True
+    results = [operator.run(adapt(f, operator, wiring), probing.drawn(operator, case, given), **more)[0] for f in (function, without)]
     return not np.array_equal(*results, equal_nan=True)
 
 

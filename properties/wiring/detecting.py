@@ -13,7 +13,7 @@ from typing import Any
 from ..laws.table import outputs
 from ..limits import CONSTANT, GRADIENT, GROUPS, MIXED, PACKING, UNEQUAL, Limits, Sizes
 from ..operator import Operator
-from ..strategies import WIDE, Case
+from ..strategies import LARGE, WIDE, Case
 from ..tensors import DTYPES, SHORT, differentiable, tensors_in
 from . import calls, probing
 from .adapting import adapt, shown
@@ -68,7 +68,7 @@ def detect(
     for found in _structures(operator, ask, base, calls.PACKED in shown(kept, operator)):
         limits = both(limits, found)
     if not precision:
-        limits = both(limits, _narrow(operator, adapted, base, limits))
+        limits = both(limits, _narrow(operator, adapted, limits))
     gradient = _gradient(operator, adapted, base) if GRADIENT not in limits.refuses else ""
     limits = both(limits, Limits(refuses={GRADIENT: gradient})) if gradient else limits
     limits = both(limits, Limits(tuple(_sizes(ask, base, UNEQUAL in limits.refuses))))
@@ -115,10 +115,10 @@ def _structures(operator: Operator, ask: Callable[..., probing.Answer], base: Ca
         yield _refusal(ask(base, packing=True), PACKING, "packed sequences are refused")
 
 
-def _narrow(operator: Operator, adapted: Callable[..., Any], base: Case, limits: Limits) -> Limits:
+def _narrow(operator: Operator, adapted: Callable[..., Any], limits: Limits) -> Limits:
     """That float64 is not taken, where its results are as near to the truth as float32 allows, and no nearer."""
-    case = replace(base, dtype="float64")
-    if limits.fit(case) != case or not probing.ask(operator, adapted, case).returned:
+    case = limits.fit(replace(operator.corners()[0], dtype="float64", scale=LARGE, flags=()))
+    if case is None or case.dtype != "float64" or not probing.ask(operator, adapted, case).returned:
         return Limits()
     x = operator.draw(case)
     found, _ = operator.run(adapted, x)
