@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isoform import plan
-from isoform.book import costs
 from isoform.selection import column
 
 if TYPE_CHECKING:
@@ -99,14 +98,19 @@ def operators(architecture: str, laws: Iterable[Law]) -> tuple[Operator, ...]:
 
 
 def _declared(d: Declaration) -> Declared:
+    import sympy
+
     from isoform.derivations.cost import Uncounted
     from isoform.derivations.kernel.naming import Names
     from isoform.derivations.kernel.printing import defined, latex
+    from isoform.derivations.layer import costs
 
     values = {name: _at(given, d) for name, given in d.inputs.items()}
     names = Names((d.output, *values.values()))
     try:
-        cost, uncounted = costs.of(d), ""
+        found = costs(d)
+        counts = {**dict(sorted(found.operations.items())), "numbers kept": found.numbers}
+        cost, uncounted = tuple((kind, sympy.latex(count)) for kind, count in counts.items()), ""
     except Uncounted as error:
         cost, uncounted = (), str(error)
     return Declared(

@@ -40,7 +40,7 @@ def _kept(declaration: Declaration) -> Term:
 
 
 def polynomial(x: Term) -> Expr:
-    """A count as a polynomial; a size less one is not below 0."""
+    """A count as a polynomial in sizes and indices that are all at least 1. Raises isoform.derivations.cost.Uncounted where it is none."""
     return cast(Expr, sympy.expand(_expression(x)))
 
 
@@ -49,15 +49,33 @@ def _expression(x: Term) -> Expr:
         return x.value
     if isinstance(x, Ind):
         return x.expr
-    if isinstance(x, tm.Where) and x.args[1] == Ind(*cast(tm.Cond, x.args[0]).args):
-        return _expression(cast(Term, x.args[1]))
-    if isinstance(x, tm.Sum):
+    if isinstance(x, tm.Where):
+        cond, a, b = x.args
+        return _expression(cast(Term, a if _holds(cast(Cond, cond)) else b))
+    if isinstance(x, tm.Sum) and x.args[1] not in tm.free(cast(Term, x.args[0])):
         body, _, lo, hi = x.args
-        return _expression(cast(Term, body)) * (cast(Expr, hi) - cast(Expr, lo) + 1)
+        length = cast(Expr, hi) - cast(Expr, lo) + 1
+        return _expression(cast(Term, body)) * length if _holds(le(0, length)) else sympy.Integer(0)
     if isinstance(x, (tm.Add, tm.Mul)):
         parts = [_expression(cast(Term, a)) for a in x.args]
         return sympy.Add(*parts) if isinstance(x, tm.Add) else sympy.Mul(*parts)
     raise cost.Uncounted(f"no polynomial: {x}")
+
+
+def _holds(cond: Cond) -> bool:
+    """Whether a condition holds whatever the sizes from 1 on are; False if it never does."""
+    return all(_never_negative(cast(Expr, e)) for e in cond.args)
+
+
+def _never_negative(e: Expr) -> bool:
+    """Whether an affine expression is at least 0 for all sizes from 1 on; False if it is below 0 for all."""
+    terms = e.expand().as_coefficients_dict()
+    slopes, at_ones = [c for n, c in terms.items() if n != 1], sum(terms.values())
+    if all(c >= 0 for c in slopes) and at_ones >= 0:
+        return True
+    if all(c <= 0 for c in slopes) and at_ones < 0:
+        return False
+    raise cost.Uncounted(f"it depends on more than that sizes are at least 1 whether 0 <= {e}")
 
 
 def _term(e: Expr) -> Term:

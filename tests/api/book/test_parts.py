@@ -6,17 +6,12 @@ from dataclasses import replace
 from string import Template
 
 import pytest
-from sympy import Integer
 
-from isoform.book import costs, documents, folder, graph, plots
+from isoform.book import documents, folder, graph, plots
 from isoform.book.linking import Links, ticked
 from isoform.book.mathematics import convert, mathml
 from isoform.book.operators import Operator, operators
-from isoform.derivations import cost, registry
-from isoform.derivations.evaluate.frame import Frame
-from isoform.derivations.evaluate.program import evaluate
-from isoform.derivations.evaluate.systems import Rationals
-from isoform.derivations.kernel import terms as tm
+from isoform.derivations import registry
 from isoform.derivations.kernel.spelling import LATEX
 from isoform.derivations.verification import verify_claim
 from isoform.derivations.writing import Writing
@@ -123,48 +118,16 @@ def test_nothing_measured_is_no_plot():
     assert plots.plot(operator(LAWS[4])) is None
 
 
-# operators and costs
+# operators
 
 
 def test_an_operator_has_what_is_declared_and_what_computes_it():
     (found,) = operators("delta-rule", LAWS)
     assert [(f.name, f.part) for f in found.functions] == [("recurrent", "form"), ("chunkwise", "form"), ("step", "step")]
+    assert dict(found.declared.cost)["numbers kept"] == "d_{k} d_{v}" and found.declared.uncounted == ""
     assert [i.name for i in found.declared.inputs] == ["q", "k", "v", "beta"]
     assert found.rows["forms-agree"]["chunkwise"].verdict == "violated" and found.idle == ("roll-back",)
     assert operators("affine", LAWS) == ()
-
-
-DECLARED = [d for name in registry.architectures() for d in registry.declarations(name)]
-
-
-def counted(declaration):
-    try:
-        return cost.operations(*cost.step(declaration))
-    except cost.Uncounted:
-        return {}
-
-
-@pytest.mark.parametrize("declaration", DECLARED, ids=lambda d: d.operator)
-def test_a_polynomial_is_the_count_for_all_sizes_from_one_on(declaration):
-    for kind, count in counted(declaration).items():
-        try:
-            polynomial = costs.polynomial(count)
-        except costs.Undecided:
-            continue
-        names = sorted(polynomial.free_symbols | {s for s in tm.free(count) if s.is_Symbol}, key=str)
-        for n in (1, 2, 5):
-            sizes = {s: Integer(n + k % 2) for k, s in enumerate(names)}
-            at = Frame(Rationals(), None, {s: int(value) for s, value in sizes.items()})
-            assert int(Rationals().table(evaluate(count, at))[0][0]) == polynomial.subs(sizes), kind
-
-
-def test_a_count_with_a_case_is_written_as_it_was_counted():
-    (conv,) = [d for d in DECLARED if d.operator == "causal-conv1d"]
-    assert "cases" in dict(costs.of(conv))["additions"]
-    assert dict(costs.of(next(d for d in DECLARED if d.operator == "linear-attention"))) == {
-        "additions": "2 d_{k} d_{v} - d_{v}",
-        "multiplications": "2 d_{k} d_{v}",
-    }
 
 
 # text
