@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from isoform.derivations.evaluate.errors import EvaluationError
 from isoform.derivations.layer.classify import states
 
 from ..bounds import EXACT, EXPONENTIAL, gamma
@@ -34,13 +35,20 @@ def derive(layer: Layer, x: Instance, toward: Mapping[str, Array], push: Array |
     """The derivative of Σ weights · o + Σ final · S_T in a direction, and its bound."""
     out, last = layer.slope(x, toward, push)
     found = float((weights * layer.read_out(out)).sum() + (final * layer.handed(last)).sum())
+    try:
+        return found, _bound(layer, x, toward, push, weights, final)
+    except EvaluationError:  # a term whose roundings are not counted
+        return found, np.inf
+
+
+def _bound(layer: Layer, x: Instance, toward: Mapping[str, Array], push: Array | None, weights: Array, final: Array) -> float:
     p, length, batch = precision(x.dtype, x.precision), layer.length(x), layer.lead(x)[0]
     size, error = _sizes(layer, x, toward, push, np.abs(weights), np.abs(final), Rounded(unit=p.unit, tiny=p.tiny), free=False)
     lost, _ = _sizes(layer, x, toward, push, np.abs(weights), np.abs(final), Rounded(), free=True) if _decays(layer) else (0.0, 0.0)
     entries = sum(a.size for a in toward.values()) + (0 if push is None else push.size)
     shared = (gamma(batch * (length + 1), p.unit) + gamma(entries, EXACT.unit)) * size
     bound = BACKWARD * error + shared + p.tiny * BACKWARD * (length + 1) * lost
-    return found, np.inf if np.isnan(bound) else bound
+    return np.inf if np.isnan(bound) else bound
 
 
 def _decays(layer: Layer) -> list[str]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from scipy.linalg import expm
 from sympy import Basic
 
-from isoform.derivations.evaluate.errors import Undefined, UnsupportedTerm
+from isoform.derivations.evaluate.errors import Singular, Undefined, UnsupportedTerm
 from isoform.derivations.evaluate.frame import TOP, Frame
 from isoform.derivations.evaluate.program import compiled
 from isoform.derivations.evaluate.systems import Number, System, Truth
@@ -100,7 +101,7 @@ class Floats(System):
 
     def inverse(self, a: Value) -> Value:
         if self.shape(a) != (1, 1):
-            raise UnsupportedTerm("the inverse of a matrix has no bound here; write it out (Sherman and Morrison), or as a quotient")
+            return self._inverse(a)
         return self._entries(a, lambda x: 1 / x, lambda x: x**-2, lambda x: 2 * np.abs(x) ** -3)
 
     def exp(self, a: Value) -> Value:
@@ -109,7 +110,7 @@ class Floats(System):
             return self._entries(a, np.exp, np.exp, np.exp)
         kept = np.eye(n)
         if any(np.any(x * (1 - kept)) for x in a):
-            raise UnsupportedTerm("the exponential of a matrix that is not diagonal has no bound here")
+            return self._exponential(a)
         return tuple(x * kept for x in self._entries(a, np.exp, np.exp, np.exp))
 
     def log(self, a: Value) -> Value:
@@ -117,6 +118,15 @@ class Floats(System):
 
     def sqrt(self, a: Value) -> Value:
         return self._entries(a, np.sqrt, lambda x: x**-0.5 / 2, lambda x: x**-1.5 / 4)
+
+    def _inverse(self, a: Value) -> Value:
+        try:
+            return (np.linalg.inv(a[0]),)
+        except np.linalg.LinAlgError:
+            raise Singular("the inverse of a singular matrix") from None
+
+    def _exponential(self, a: Value) -> Value:
+        return (expm(a[0]),)
 
     def _entries(self, a: Value, f: Function, slope: Function, bend: Function) -> Value:
         """A function of entries, with the sizes of its two derivatives."""
@@ -156,6 +166,17 @@ class Rounded(Floats):
         """What may be lost of products too small to be held, and of their derivatives."""
         lost = self.tiny * count * (1 + 1j * STEP) if np.iscomplexobj(size) else self.tiny * count
         return np.where(size != 0, lost, 0.0)
+
+    def _inverse(self, a: Value) -> Value:
+        """X = A⁻¹ by elimination with pivots: |X| (E + γ_3n |L||U|) |X|, where |L||U| <= n 2ⁿ⁻¹ max |A| (Higham, sections 9.3 and 14.1)."""
+        (inverse,) = super()._inverse(a[:1])
+        n, size = self.shape(a)[0], np.abs(inverse)
+        wide = size + 1j * (size @ np.imag(a[1]) @ size) if np.iscomplexobj(a[1]) else size
+        largest = a[1].real.max((-2, -1), keepdims=True)
+        return inverse, wide, wide @ (a[2] + gamma(3 * n, self.unit) * n * 2.0 ** (n - 1) * largest) @ wide + self.tiny
+
+    def _exponential(self, a: Value) -> Value:
+        raise UnsupportedTerm("the exponential of a matrix that is not diagonal has no bound here")
 
     def _entries(self, a: Value, f: Function, slope: Function, bend: Function) -> Value:
         """f(x) to first order, with what an error of the argument costs its derivative."""

@@ -1,0 +1,266 @@
+"""The operator of a declaration: it accepts the house's own forms, rejects planted faults, and says where it is blind."""
+
+import importlib
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from isoform.derivations.delta_rule import DECLARATION as DELTA_RULE
+from isoform.derivations.kernel.formulas import Declaration
+from isoform.derivations.kernel.terms import Exp, Eye, Inverse, Num, indices, matrix, recurrence, scalars, vectors
+from isoform.derivations.layer.call import Domain, domain
+from isoform.derivations.layer.declare import layer
+from isoform.properties.columns import operator as column_operator
+from isoform.properties.crosscheck import forms_of
+from isoform.properties.declared import operator_of
+from isoform.properties.laws import laws
+from isoform.properties.laws.table import Comparison
+from isoform.properties.operator import Form
+from isoform.properties.running import run_law
+
+from ..planted.faults import gates as faults
+from ..planted.gated import form
+from .declarations import GRU, KDA, MLSTM, Example
+from .generated import LAWS, forms
+
+LOGS = {
+    "linear-attention": {},
+    "gated-retention": {"gamma": "g"},
+    "gated-linear-attention": {"a": "gk", "e": "gv"},
+    "delta-rule": {},
+    "gated-delta-rule": {"gamma": "g"},
+}
+d_k, d_v, n = indices("d_k d_v n")
+(t,) = indices("t")
+
+
+@cache
+def generic(name):
+    """The operator that the declaration of a column alone makes."""
+    declaration = importlib.import_module(f"isoform.derivations.{name.replace('-', '_')}").DECLARATION
+    return operator_of(declaration, logs=LOGS[name])
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_forms_of_the_house_are_accepted(name):
+    impl = importlib.import_module(f"isoform.impl.{name.replace('-', '_')}")
+    held = 0
+    for law in laws():
+        for tested in forms_of(impl.FORMS[name], impl.STEPS[name]):
+            if law.name == "long-sequence" and name != "linear-attention":
+                continue
+            result = run_law(law, generic(name), tested, examples=0, corners=2, minimise=False)
+            assert result.verdict in ("holds", "not-applicable"), f"{tested.name}: {law.name}: {result.detail}"
+            held += result.verdict == "holds"
+    assert held >= 18 * len(impl.FORMS[name])
+
+
+KINDS = (
+    ("form-equals-oracle", faults.WriteDecaysAtOnce),
+    ("form-equals-oracle", faults.GateOfTheTokenBefore),
+    ("form-equals-oracle", faults.GateOfTheNextToken),
+    ("form-equals-oracle", faults.StartNotFaded),
+    ("form-equals-oracle", faults.ReadsTheOldState),
+    ("form-equals-oracle", faults.ReadsTheFadedState),
+    ("form-equals-oracle", faults.FirstGateForAll),
+)
+
+
+@pytest.mark.parametrize("scale", ["small", "large"])
+@pytest.mark.parametrize("name", ["gated-retention", "gated-linear-attention", "gated-delta-rule"])
+@pytest.mark.parametrize(("law", "fault"), KINDS, ids=lambda x: getattr(x, "__name__", x))
+def test_planted_faults_are_rejected(law, fault, name, scale):
+    result = run_law(LAWS[law], generic(name), Form(fault.__name__, form(fault, name)), examples=6, scales=(scale,), minimise=False)
+    assert result.verdict == "violated"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("scale", ["small", "large"])
+@pytest.mark.parametrize("name", ["gated-retention", "gated-linear-attention", "gated-delta-rule"])
+def test_all_planted_faults_that_concern_one_layer_are_rejected(name, scale):
+    """What speaks of groups, norms, other operators, 16-bit gradients, or of one token at a chunk's edge is not asked of it."""
+    elsewhere = ("group-map", "result-dtypes", "reduction", "packed-equals-alone", "gradient-of-packed", "exact-bits")
+    for law, found in faults.PLANTED.items():
+        for fault, names in found:
+            if name not in names or law in elsewhere or "Norm" in fault.__name__ or fault.__name__ in UNSEEN:
+                continue
+            tested = Form(fault.__name__, form(fault, name))
+            result = run_law(LAWS[law], generic(name), tested, examples=30, scales=(scale,), minimise=False)
+            assert result.verdict == "violated", (law, fault.__name__, result.detail)
+
+
+UNSEEN = ("ResetLostEvery64", "ClampedAtTwenty", "FinalStateOfNoNumbersIsZero", "ShortGradientHalfAgain")
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_its_truth_is_that_of_the_operator_made_by_hand(name):
+    own, other = generic(name), column_operator(name)
+    for case in [c for c in own.corners() if c.dtype == "float32"][:4]:
+        x = own.draw(case)
+        found, known = own.refer(x), other.refer(x)
+        assert np.array_equal(found.output, known.output) and np.array_equal(found.states, known.states)
+        toward = {n: case.rng(1).standard_normal(a.shape) for n, a in x.inputs.items()}
+        push = None if x.state is None else case.rng(2).standard_normal(x.state.shape)
+        given = x, toward, push, case.rng(3).standard_normal(found.output.shape), case.rng(4).standard_normal(found.states[:, -1].shape)
+        (a, wide), (b, narrow) = own.derive(*given), other.derive(*given)
+        assert abs(a - b) <= 1e-9 * abs(b) and min(wide, narrow) > 0
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_its_bounds_are_of_the_size_of_those_made_by_hand(name):
+    """They count the same roundings of any order of summation: neither may be a hundred times the other."""
+    own, other = generic(name), column_operator(name)
+    for case in [c for c in own.corners() if c.dtype == "float32"][:3]:
+        x = own.draw(case)
+        found, known = own.refer(x), other.refer(x)
+        ratio = found.sharp.max() / known.sharp.max()
+        assert 0.02 < ratio < 50, ratio
+
+
+# where nothing can be said ------------------------------------------------------------------------
+
+
+def test_a_bound_that_is_not_known_is_blind_and_not_a_pass():
+    turning = Example(
+        layer(
+            "turning",
+            inputs={"u": n},
+            parameters={"W": (n, n)},
+            state={"h": n},
+            update=lambda h, u, W: Exp(W) * h + u,
+            read=lambda h: h,
+            domains={"W": "real, |W| <= 1"},
+            source="nobody",
+        )
+    )
+    for law in ("form-equals-oracle", "state-equals-oracle", "gradient-of-inputs"):
+        result = run_law(LAWS[law], operator_of(turning.declaration), forms(turning)[0], examples=2, corners=2, minimise=False)
+        assert result.verdict == "unverified" and "blind" in result.detail
+
+
+def test_a_matrix_that_is_inverted_has_a_bound():
+    solving = Example(
+        layer(
+            "solving",
+            inputs={"x": n, "u": n},
+            state={"h": n},
+            update=lambda h, x, u: Inverse(Eye(n) + x * x.T) * h + u,
+            read=lambda h: h,
+            source="nobody",
+        )
+    )
+    for law in ("form-equals-oracle", "state-equals-oracle", "gradient-of-inputs"):
+        for edit, verdict in ((), "holds"), ((("+ x @ x.mT", "+ x @ x.mT * 1.001"),), "violated"):
+            tested = forms(solving, *edit)[0]
+            result = run_law(LAWS[law], operator_of(solving.declaration), tested, examples=2, corners=3, minimise=False)
+            assert result.verdict == verdict, result
+
+
+def test_a_layer_that_bends_too_much_is_blind():
+    """h² doubles the digits of an error at every token: past the first few nothing is known in float32."""
+    squares = layer(
+        "squares",
+        inputs={"x": 1},
+        state={"h": 1},
+        update=lambda h, x: Num(4) * h * (1 - h) + 0 * x,
+        read=lambda h: h,
+        source="the logistic map",
+    )
+    chaotic = operator_of(squares)
+    cases = [c.resized(t=steps) for c in chaotic.corners()[:1] for steps in (3, 60)]
+    few, many = (chaotic.refer(_in_range(chaotic.draw(c))) for c in cases)
+    assert not Comparison("", few.output, few.output, few.bound, few.sharp).blind
+    assert Comparison("", many.output, many.output, many.bound, many.sharp).blind
+
+
+def _in_range(x):
+    return replace(x, state=0.3 + 0 * x.state)
+
+
+# bounds are what they say -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("example", [KDA, MLSTM, GRU], ids=lambda e: e.declaration.operator)
+def test_the_error_of_a_form_in_half_the_digits_is_within_the_bound_for_them(example):
+    """float32 arithmetic against the truth, with the bounds for float32 and those for float64: the one holds, the other does not."""
+    own = operator_of(example.declaration, **example.call)
+    recurrent = forms(example)[0].function
+    case = own.corners()[0]
+    x = own.draw(case)
+    given = own.tensors(x)
+    found = recurrent(**given)[0].to(torch.float64).numpy()
+    wide, narrow = own.refer(x), own.refer(replace(x, dtype="float64"))
+    assert np.all(np.abs(found - wide.output) <= wide.bound)
+    assert np.any(np.abs(found - wide.output) > narrow.bound)
+
+
+# what is asked of a declaration -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("real", Domain()),
+        ("real, 0 <= a_i <= 1", Domain(low=0, high=1)),
+        ("real, <= 0", Domain(high=0)),
+        ("real, delta >= 0", Domain(low=0)),
+        ("<= 0, -inf among them", Domain(high=0, endless=True)),
+        ("real, |k| = 1", Domain(low=1, high=1, norm=True)),
+        ("real, 0 <= beta |k|^2 <= 1/2", Domain(low=0, high=0.5, times="k")),
+    ],
+)
+def test_domains_are_read_from_their_words(words, found):
+    assert domain(words) == found
+
+
+def test_a_domain_that_is_not_understood_is_one_sentence():
+    with pytest.raises(ValueError, match="the domain of k is 'real, prime'; understood are 'real', 'LOW <= x <= HIGH'"):
+        domain("real, prime", "the domain of k")
+
+
+def test_declarations_without_an_operator_are_refused():
+    with pytest.raises(ValueError, match="has no state: only recurrences have an operator of their own"):
+        operator_of(Declaration("map", {"x": vectors("x", n)}, vectors("x", n)[t], t))
+    with pytest.raises(ValueError, match="has no input gama; it has q, k, v, beta"):
+        operator_of(DELTA_RULE, logs={"gama": "g"})
+    z, h0 = scalars("z", "complex"), matrix("h0", 1, 1, "complex")
+    state = recurrence("h", h0, lambda t, h: h + z[t], field="complex")
+    with pytest.raises(ValueError, match="the input z is complex; only real layers"):
+        operator_of(Declaration("turning", {"z": z}, state[t], t, state, h0))
+
+
+def test_tokens_that_change_nothing_are_found():
+    assert ("k", "beta") not in generic("gated-delta-rule").neutral
+    assert set(generic("delta-rule").neutral) == {("k",), ("beta",)}
+    own = generic("gated-delta-rule")
+    assert ("k", "g") in own.neutral and own.neutral_value(None, "g") == 0.0
+    forgetting = layer(
+        "forgetting",
+        inputs={"f": 1, "x": 1},
+        state={"h": 1},
+        update=lambda h, f, x: f * h + (1 - f) * x,
+        read=lambda h: h,
+        domains={"f": "real, 0 <= f <= 1"},
+        source="nobody",
+    )
+    own = operator_of(forgetting)
+    assert own.neutral == (("f",),) and own.neutral_value(None, "f") == 1.0
+
+
+def test_a_log_decay_in_an_exponential_is_drawn_as_one():
+    fading = layer(
+        "fading",
+        inputs={"g": 1, "x": 1},
+        state={"h": 1},
+        update=lambda h, g, x: Exp(g) * h + x,
+        read=lambda h: h,
+        domains={"g": "real, <= 0"},
+        source="nobody",
+    )
+    own = operator_of(fading)
+    drawn = [own.draw(c).inputs["g"] for c in own.corners()]
+    assert all(np.isfinite(g).all() and (g <= 0).all() for g in drawn)
+    assert own.neutral == (("g", "x"),)
