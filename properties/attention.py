@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from isoform.derivations.attention import DECLARATIONS
 
 from . import oracle, scipy_truth, strategies
-from .bounds import EXACT, SECOND_ORDER, gamma, stored
+from .bounds import EXACT, SECOND_ORDER, gamma, rounded_products, stored
 from .decoding import Plan
 from .operator import Form, Input, Instance, Operator, Reference, pair
 from .strategies import LARGE, SMALL, Case, normal
@@ -127,7 +127,7 @@ def refer(x: Instance, declaration: Any, causal: bool) -> Reference:
     b, t, h, _ = x.inputs["q"].shape
     shape = (b, t, h, x.inputs["v"].shape[3])
     out, sharp, terms = np.zeros((3, *shape))
-    p = precision(x.dtype, x.precision)
+    p = precision(x.dtype, x.precision, apart=True)
     plain = whole(x, declaration, causal)
     for r in rows(x, causal):
         out[r.place] = oracle.last_row(declaration, r.query, r.keys, r.values) if plain is None else plain[r.place]
@@ -160,7 +160,7 @@ def weights_of(r: Row) -> Array:
 def _score_error(r: Row, precision: Precision) -> Array:
     """How wrong each score may be: the scaled query, a dot product over d, and the difference to the largest score."""
     scores = r.keys @ r.query
-    dot = gamma(len(r.query) + 4, precision.unit) * (np.abs(r.keys) @ np.abs(r.query))
+    dot = (gamma(len(r.query) + 4, precision.unit) + rounded_products(1, precision)) * (np.abs(r.keys) @ np.abs(r.query))
     return dot + 2 * precision.unit * np.abs(scores - scores.max())
 
 
@@ -172,7 +172,7 @@ def _row_bound(r: Row, truth: Array, precision: Precision) -> Array:
     """
     p = weights_of(r)
     error = np.expm1(_score_error(r, precision))
-    own = gamma(6 * len(p) + 2, precision.unit) * (p @ np.abs(r.values) + np.abs(truth))
+    own = (gamma(6 * len(p) + 2, precision.unit) + rounded_products(1, precision)) * (p @ np.abs(r.values) + np.abs(truth))
     return ((p * error) @ np.abs(r.values - truth) + own) * SECOND_ORDER + precision.tiny * (1 + np.abs(r.values).sum(0))
 
 
@@ -182,7 +182,7 @@ def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Arr
     With errors e in the weights p, relative, each of the terms p dv and p (dq k + q dk) (v - o) is off by at most
     2 e + γ; a backward pass has at most three times the roundings of the forward one.
     """
-    p = precision(x.dtype, x.precision)
+    p = precision(x.dtype, x.precision, apart=True)
     moves = replace(x, inputs={**x.inputs, **{n: toward[n] for n in "qkv"}})
     value = size = 0.0
     stepped = {n: x.inputs[n] + 1j * oracle.STEP * toward[n] for n in "qkv"}
@@ -197,7 +197,8 @@ def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Arr
         scores = np.abs(m.keys) @ np.abs(r.query) + np.abs(r.keys) @ np.abs(m.query)
         terms = a @ np.abs(m.values) + (a * scores) @ (np.abs(r.values) + np.abs(out))
         error = np.expm1(_score_error(r, p).max()) + gamma(6 * len(a) + 2, p.unit)
-        size += float(np.abs(w) @ terms) * (6 * error + gamma(3 * (len(r.query) + sum(w.shape) + weights.shape[1]), p.unit))
+        own = gamma(3 * (len(r.query) + sum(w.shape) + weights.shape[1]), p.unit) + rounded_products(6, p)
+        size += float(np.abs(w) @ terms) * (6 * error + own)
     return value, size * SECOND_ORDER
 
 

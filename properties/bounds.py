@@ -29,6 +29,8 @@ SPLIT = 8
 Each lo is at most 2⁻¹¹ of its operand and kept to 11 bits, which costs 2 units an operand; lo lo, 2 units, is left
 out; and the three products make two sums.
 """
+PRODUCTS = 3
+"""Products on the way of a term of a memory to an output: a score or a write, a read-out, and states that are passed on by products."""
 EXPONENTIAL = 2
 """Units in the last place of an exponential, its argument being right."""
 OPERANDS = 2
@@ -44,6 +46,11 @@ parts of its output before they are added.
 def gamma(count: float, unit: float) -> float:
     """γ_N(u); infinite where N u >= 1 and the analysis says nothing."""
     return count * unit / (1 - count * unit) if count * unit < 1 else np.inf
+
+
+def rounded_products(count: float, precision: Precision) -> float:
+    """What the operands of so many products in a row cost, relative to a term, where they are rounded before."""
+    return gamma(2 * count, precision.operand)
 
 
 def strength(decay: Array) -> Array:
@@ -132,9 +139,10 @@ def _summed(q: Array, total: Array, more: Array, precision: Precision) -> Bounds
     """The bounds of `additive` where the absolute values of all terms sum to ``total``, and each state may be ``more`` off."""
     steps, width = q.shape
     grow = np.arange(steps + 1)[:, None, None]
-    states = _gammas(grow + 1 + SPLIT, precision.unit) * total + more
+    states = (_gammas(grow + 1 + SPLIT, precision.unit) + rounded_products(PRODUCTS - 1, precision)) * total + more
     read = np.einsum("tk,tkv->tv", np.abs(q), total[1:])
-    output = _gammas(grow[1:, :, 0] + width + 4 + 2 * SPLIT, precision.unit) * read + np.einsum("tk,tkv->tv", np.abs(q), more[1:])
+    relative = _gammas(grow[1:, :, 0] + width + 4 + 2 * SPLIT, precision.unit) + rounded_products(PRODUCTS, precision)
+    output = relative * read + np.einsum("tk,tkv->tv", np.abs(q), more[1:])
     states = states * SECOND_ORDER + precision.tiny * (grow + 1)
     return Bounds(output * SECOND_ORDER + width * precision.tiny, states, read)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from isoform.derivations.delta_rule import DECLARATION
 
-from .bounds import EXPONENTIAL, Bounds, carried, gamma, strength
+from .bounds import EXPONENTIAL, PRODUCTS, Bounds, carried, gamma, rounded_products, strength
 from .memory import NORM, memory_operator, plain
 from .operator import Input, Instance, Reduction
 from .strategies import Case
@@ -60,6 +60,9 @@ def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: 
     β_t (v_t - M_{t-1}ᵀ k_t), with ``span``, the chunk size, for the number of its sums; its other sums round M_t once
     where it is read and once a chunk, which is γ_4 M a token.
 
+    Where operands are rounded before their products, a row of the solve has those of its dot products, of the write and of a solve by
+    blocks, one a level.
+
     Decays multiply all that by two exponentials and two products more, and each by the rounding of the sum of logs over
     its own range, ``span`` times at most and for the base (3). Keys and queries that were ``normed`` have that many
     roundings of their own: two keys meet in every row of the solve, one where it is read, and a query.
@@ -74,7 +77,8 @@ def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: 
     turn = (span + 3) * unit
     kept = fade * (turned[:-1] + strength(fade) * sums[:-1])
     read = np.abs(v) + np.einsum("tk,tkv->tv", key, fade * sums[:-1])
-    rows = gamma(span + width + 4 + fades + 2 * normed, unit) * read
+    solve = rounded_products(PRODUCTS + 1 + np.log2(span + 1), precision)
+    rows = (gamma(span + width + 4 + fades + 2 * normed, unit) + solve) * read
     rows += np.einsum("tk,tkv->tv", key, turn * kept + precision.tiny * whole[:-1])
     local = gamma(width + 4 + fades, unit) * fade * np.abs(states[:-1]) + gamma(4 + fades + normed, unit) * sums[1:]
     local += turn * turned[1:] + precision.tiny * whole[1:] + np.einsum("t,tk,tv->tkv", np.abs(beta), key, rows)
@@ -86,8 +90,9 @@ def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: 
     found = carried(q, states, np.concatenate([start, local]), gamma(width + 3 + normed, unit), backward, precision)
     terms = np.einsum("tk,tkv->tv", np.abs(q), sums[1:])
     lost = turn * turned + precision.tiny * whole
-    output = gamma(span + width + 5 + fades + 2 * normed, unit) * terms + np.einsum("tk,tkv->tv", np.abs(q), lost[1:])
-    return Bounds(found.output + output, found.states + gamma(span + 3 + fades + normed, unit) * sums + lost, terms)
+    at_end, at_read = (rounded_products(count, precision) for count in (PRODUCTS - 1, PRODUCTS))
+    output = (gamma(span + width + 5 + fades + 2 * normed, unit) + at_read) * terms + np.einsum("tk,tkv->tv", np.abs(q), lost[1:])
+    return Bounds(found.output + output, found.states + (gamma(span + 3 + fades + normed, unit) + at_end) * sums + lost, terms)
 
 
 def regrouped(k: Array, v: Array, beta: Array, decay: Array, states: Array, span: int) -> Array:
@@ -137,6 +142,7 @@ OPERATORS = (
         DECLARATION,
         bound,
         majorant=majorant,
+        corrects=True,
         gates=(BETA,),
         draw_gates=strengths,
         flags=(tuple(STRENGTHS), ("long-keys",), ("normed",)),

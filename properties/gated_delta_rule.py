@@ -40,6 +40,7 @@ OPERATORS = (
         DECLARATION,
         bound,
         majorant=majorant,
+        corrects=True,
         gates=(GATE, BETA),
         draw_gates=draw,
         flags=(gates.FLAGS, tuple(STRENGTHS), ("long-keys",), ("normed",)),

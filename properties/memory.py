@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from . import gates, oracle, strategies
-from .bounds import OPERANDS, Bounds, beside_truth, gamma, stored, strength
+from .bounds import OPERANDS, PRODUCTS, Bounds, beside_truth, gamma, rounded_products, stored, strength
 from .gates import FLOATS, RATIONALS, Field, unit, unit_change
 from .operator import Input, Instance, Operator, Reduction, Reference
 from .remembering import slopes, truths
@@ -47,7 +47,8 @@ class Memory:
     ``bound`` bounds one head, given its inputs (queries scaled, with ``start``), true states, a precision and the chunk
     size. ``majorant`` makes of a head's inputs those on which the declaration computes the sum of the absolute values of
     all its terms. ``enter`` makes of a head's arguments, in a field, the inputs of the declaration, of which ``decays``
-    are exponentials; ``index`` among the arguments is the number of the query head.
+    are exponentials; ``index`` among the arguments is the number of the query head. ``corrects`` says that a transition is a
+    product of matrices, so that a term has one for every token that it passes.
     """
 
     declaration: Declaration
@@ -58,6 +59,7 @@ class Memory:
     flags: tuple[tuple[str, ...], ...] = ()
     enter: Enter = lambda head, field: head
     decays: tuple[str, ...] = ()
+    corrects: bool = False
 
     @cached_property
     def truth(self) -> Callable[[Instance], tuple[Array, Array]]:
@@ -226,7 +228,7 @@ def _refer(family: Memory, x: Instance) -> Reference:
     b, t = x.inputs["q"].shape[:2]
     hv, v = x.inputs["v"].shape[2:]
     k = x.inputs["q"].shape[3]
-    p = precision(x.dtype, x.precision)
+    p = precision(x.dtype, x.precision, apart=True)
     normed = {"normed": k + 5} if x.options.get(NORM) else {}
     out, states = family.truth(_meaning(x))
     sharp, terms, spread = np.zeros((3, b, t, hv, v))
@@ -277,8 +279,9 @@ def _derive(
     value = float((weights * outputs[VALUE]).sum() + (final * states[VALUE]).sum())
     w, f = np.abs(weights), np.abs(final)
     size, turned, lost = (float((w * outputs[row]).sum() + (f * states[row]).sum()) for row in (SIZE, TURNED, LOST))
-    p = precision(x.dtype, x.precision)
-    rounding = gamma(3 * (steps + 1) * (width + columns + 6), p.unit) * size + 3 * (steps + 3) * p.unit * turned
+    p = precision(x.dtype, x.precision, apart=True)
+    products = rounded_products(3 * PRODUCTS * (steps + 1 if family.corrects else 1), p)
+    rounding = (gamma(3 * (steps + 1) * (width + columns + 6), p.unit) + products) * size + 3 * (steps + 3) * p.unit * turned
     rounding += (p.tiny + LEAST) * (steps + 1) * lost
     return value, rounding + p.out * (1 + OPERANDS + bool(family.decays)) * size
 

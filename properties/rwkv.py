@@ -15,7 +15,7 @@ import numpy as np
 from isoform.derivations.rwkv import WKV6, WKV7
 
 from . import gates, wkv
-from .bounds import EXPONENTIAL, OPERANDS, SPLIT, Bounds, carried, fading, gamma, strength
+from .bounds import EXPONENTIAL, OPERANDS, PRODUCTS, SPLIT, Bounds, carried, fading, gamma, rounded_products, strength
 from .gates import Field
 from .memory import memory_operator, plain
 from .operator import Input, Instance, Reduction
@@ -59,7 +59,8 @@ def before_the_write(head: Head, states: Array, precision: Precision, span: int)
     late = np.concatenate([0 * np.abs(states[:1]), writes])[:-1]
     early = fading(q, late, _behind(states[:1], states), (_behind(np.ones((1, a.shape[1])), a)[:, :, None],), precision)
     own = np.einsum("tk,k,tk->t", np.abs(q), np.abs(head["u"]), np.abs(k))[:, None] * np.abs(v)
-    sums = gamma(q.shape[1] + 6 + 2 * SPLIT, precision.unit) * own + precision.unit * (own + early.terms)
+    sums = (gamma(q.shape[1] + 6 + 2 * SPLIT, precision.unit) + rounded_products(PRODUCTS, precision)) * own
+    sums += precision.unit * (own + early.terms)
     written = np.zeros_like(own) if early.written is None else np.einsum("tk,tkv->tv", np.abs(q), early.written[1:])
     terms = early.terms + own + written / OPERANDS
     return Bounds(early.output + sums + precision.tiny * q.shape[1], found.states, terms, found.written)
@@ -129,7 +130,8 @@ def corrected(head: Head, states: Array, precision: Precision, span: int) -> Bou
     fade, tree = EXPONENTIAL + 1, (EXPONENTIAL + 1) * (2 + np.log2(span + 1))
     sums, turned, whole = regrouped(k, v, a, b, d, states, span)
     lost = (span + 3) * unit * turned + precision.tiny * whole
-    read = np.einsum("tk,tkv->tv", np.abs(a), gamma(span + width + 4 + tree, unit) * sums[:-1] + lost[:-1])
+    solve = gamma(span + width + 4 + tree, unit) + rounded_products(PRODUCTS + 1 + np.log2(span + 1), precision)
+    read = np.einsum("tk,tkv->tv", np.abs(a), solve * sums[:-1] + lost[:-1])
     local = gamma(width + 5 + fade, unit) * d[:, :, None] * np.abs(states[:-1]) + gamma(5 + tree, unit) * sums[1:] + lost[1:]
     local += np.abs(b)[:, :, None] * read[:, None, :]
 
@@ -138,8 +140,9 @@ def corrected(head: Head, states: Array, precision: Precision, span: int) -> Bou
 
     found = carried(q, states, np.concatenate([unit * np.abs(states[:1]), local]), gamma(width + 3, unit), backward, precision)
     terms = np.einsum("tk,tkv->tv", np.abs(q), sums[1:])
-    output = gamma(span + width + 5 + tree, unit) * terms + np.einsum("tk,tkv->tv", np.abs(q), lost[1:])
-    return Bounds(found.output + output, found.states + gamma(span + 3 + tree, unit) * sums + lost, terms)
+    at_end, at_read = (rounded_products(count, precision) for count in (PRODUCTS - 1, PRODUCTS))
+    output = (gamma(span + width + 5 + tree, unit) + at_read) * terms + np.einsum("tk,tkv->tv", np.abs(q), lost[1:])
+    return Bounds(found.output + output, found.states + (gamma(span + 3 + tree, unit) + at_end) * sums + lost, terms)
 
 
 def regrouped(k: Array, v: Array, a: Array, b: Array, d: Array, states: Array, span: int) -> Array:
@@ -188,6 +191,7 @@ RWKV7 = memory_operator(
     draw_gates=draw_correction,
     flags=(gates.FLAGS, RATES),
     enter=logs_as_decays,
+    corrects=True,
     decays=("d",),
     capabilities=("outside",),
     reductions=(

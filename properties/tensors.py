@@ -23,13 +23,15 @@ class Precision:
 
     ``unit`` and ``out`` are the error of one rounding relative to its result, ``tiny`` and ``out_tiny`` the absolute
     error below the normal numbers. Rounding is taken to be *faithful* (below one unit in the last place, twice the
-    half unit of IEEE arithmetic), which is what accelerators and their math libraries promise.
+    half unit of IEEE arithmetic), which is what accelerators and their math libraries promise. ``operand`` is the error of one
+    operand of a product that is rounded before, where that is not in ``unit``.
     """
 
     unit: float
     tiny: float
     out: float = 0.0
     out_tiny: float = 0.0
+    operand: float = 0.0
 
 
 PRECISIONS = ("", "float64", "float32", "tf32", "bf16-operands", "fp16-operands", "bfloat16", "float16")
@@ -39,11 +41,11 @@ TF32 = 2.0**-10
 """A unit in the last place of TF32, which has 10 bits behind the point and the exponents of float32."""
 
 
-def precision(dtype: str, declared: str = "") -> Precision:
+def precision(dtype: str, declared: str = "", apart: bool = False) -> Precision:
     """The precision of a form whose inputs have this dtype, by what it is declared to compute in, one of `PRECISIONS`.
 
-    Without a declaration 16-bit inputs are summed in float32. Of rounded operands each product has two, so a unit is one of
-    theirs, in every place where a product may be. Raises ValueError for another word.
+    Without a declaration 16-bit inputs are summed in float32. The rounding of operands is ``unit``, as if each rounding were one of
+    theirs, or, for bounds that count products apart, ``operand``. Raises ValueError for another word.
     """
     if declared not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(filter(None, PRECISIONS))}, not {declared!r}")
@@ -51,8 +53,9 @@ def precision(dtype: str, declared: str = "") -> Precision:
     single = "float32" if declared or dtype in SHORT else dtype
     sums = torch.finfo(getattr(torch, declared if declared in DTYPES else single))
     operands = torch.finfo(getattr(torch, OPERAND_DTYPES[declared])) if declared in OPERAND_DTYPES else sums
-    out = own if own.eps > sums.eps else None
-    return Precision(TF32 if declared == "tf32" else operands.eps, operands.tiny, *((out.eps, out.tiny) if out else ()))
+    operand = TF32 if declared == "tf32" else operands.eps
+    out = (own.eps, own.tiny) if own.eps > sums.eps else (0.0, 0.0)
+    return Precision(sums.eps, operands.tiny, *out, operand * (operand > sums.eps)) if apart else Precision(operand, operands.tiny, *out)
 
 
 def sum_dtype(dtype: str, declared: str = "") -> str:
