@@ -159,4 +159,4 @@ def judge(law: str, verdict: str, known: Known, fails: Callable[[Mapping[str, An
 
 def sentence(entry: Expected) -> str:
     """An entry in words."""
-    return f"expected: {entry.reason} ({entry.link}), since {entry.since}, until {entry.expires}"
+    return f"{entry.reason} ({entry.link}), since {entry.since}, until {entry.expires}"

@@ -73,7 +73,7 @@ class Bench:
         if problem:
             return Outcome("unexpected", worst, problem)
         if entry is not None:
-            return Outcome("expected", worst, expected.sentence(entry))
+            return Outcome("expected", worst, f"expected: {expected.sentence(entry)}")
         if found.verdict == "violated" and item.folder:
             found = session.written(found, item.folder)
         return Outcome(found.verdict, worst, _text(item, session.plan, found))

@@ -55,14 +55,21 @@ def print_report(report: CheckReport) -> None:
     for line in (*_left_out(report.laws), *_remarks(report)):
         screen.print(line)
     for law in report.violated:
-        for line in _witnesses(law):
+        for line in _known(law.law, report) if law.law in report.expected else _witnesses(law):
             screen.print(line, soft_wrap=True)
+    for problem in report.problems:
+        screen.print(Text.assemble(("\nviolated  ", "red"), problem), soft_wrap=True)
     for found in report.diagnosis:
         screen.print(Text.assemble(("\ndiagnosis  ", "bold"), found.says))
     snippet = next((w.snippet for law in report.violated for w in (law.smallest, law.worst) if w is not None and w.snippet), "")
     if snippet:
         screen.print(Text(f"\n{snippet}"), soft_wrap=True)
     screen.print(_summary(report))
+
+
+def _known(law: str, report: CheckReport) -> Iterator[Text]:
+    """A law that is violated as expected."""
+    yield Text.assemble(("\nexpected  ", "yellow"), (law, "bold"), f": {report.expected[law]}")
 
 
 def _left_out(laws: Iterable[LawReport]) -> Iterator[Text]:

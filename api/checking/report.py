@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from isoform.checking.containment import Tried
@@ -96,7 +97,10 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of a check; it is to be read, so it has no truth value."""
+    """The result of a check; it is to be read, so it has no truth value.
+
+    ``expected`` are laws that are known to be violated, each with the reason; ``problems`` what is wrong with the list of them.
+    """
 
     version: str
     operator: str
@@ -115,6 +119,8 @@ class CheckReport:
     state: Literal["complete", "stopped", "interrupted"] = "complete"
     seconds: float = 0.0
     first_violation: float | None = None
+    expected: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         raise TypeError("a CheckReport is neither true nor false: read its exit_code, or its violated laws")
@@ -132,11 +138,12 @@ class CheckReport:
 
     @property
     def exit_code(self) -> int:
-        """0 if at least one law held and no other was violated or unverified, else the code of what weighs most."""
+        """0 if a law ran, none but those expected was violated, and none is unverified, else the code of what weighs most."""
         if self.state == "interrupted":
             return int(Exit.INTERRUPTED)
         nothing = () if any(law.verdict in ("holds", "violated") for law in self.laws) else (Exit.UNVERIFIED,)
-        return int(worst(*(_EXITS[law.verdict] for law in self.laws), *nothing))
+        wrong = (Exit.VIOLATED,) if self.problems else ()
+        return int(worst(*(_EXITS[law.verdict] for law in self.laws if law.law not in self.expected), *nothing, *wrong))
 
     def to_dict(self) -> dict[str, Any]:
         """What `isoform check --json` prints."""
@@ -157,6 +164,8 @@ class CheckReport:
             "notes": list(self.notes),
             "laws": [law.to_dict() for law in self.laws],
             "diagnosis": [{"says": d.says, "laws": list(d.laws)} for d in self.diagnosis],
+            "expected": dict(self.expected),
+            "problems": list(self.problems),
             "summary": self.summary,
             "seconds": round(self.seconds, 3),
             "seconds_to_first_violation": None if self.first_violation is None else round(self.first_violation, 3),

@@ -29,12 +29,15 @@ Watch = Callable[[pool.Event], None]
 UNCONTAINED = "the function has no name by which a worker could load it: it runs in this process, so a hang or a crash is not contained"
 
 
-def check(target: str | Kernel, operator: str, *, witnesses: str | Path | None = None, **options: Any) -> CheckReport:
+def check(
+    target: str | Kernel, operator: str, *, witnesses: str | Path | None = None, expected: str | Path | None = None, **options: Any
+) -> CheckReport:
     """Hold a kernel against the laws of an operator and report what was found.
 
     ``target`` is "MODULE:FUNCTION", "FILE.py:FUNCTION" or the function itself. The options are those of `isoform check`:
     ``signature``, ``map``, ``level``, ``seed``, ``precision``, ``discretization``, ``limits``, ``chunk``, ``laws`` (names),
-    ``jobs``, ``call_limit`` (seconds) and ``fail_fast``. ``witnesses`` is a folder for the files that `isoform replay` reads.
+    ``jobs``, ``call_limit`` (seconds) and ``fail_fast``. ``witnesses`` is a folder for the files that `isoform replay` reads,
+    ``expected`` a file of expected failures.
 
     The report must be read: its ``exit_code`` is 0 only if every law that applies holds, ``violated`` are those that do
     not, each with a witness, and ``to_dict()`` is what `isoform check --json` prints. Raises Unusable (a ValueError) where
@@ -45,7 +48,11 @@ def check(target: str | Kernel, operator: str, *, witnesses: str | Path | None =
     report = run(plan, function, witnesses=None if witnesses is None else Path(witnesses))
     if report.state == "interrupted":
         raise KeyboardInterrupt
-    return report
+    if expected is None:
+        return report
+    from isoform.checking.standing import beside
+
+    return beside(report, plan, function, Path(expected))
 
 
 def resolve(target: str | Kernel) -> tuple[Target | None, str, Kernel | None]:

@@ -25,6 +25,7 @@ from isoform.commands import options
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes.  [default: the number of cores]")
 @click.option("--call-limit", type=float, default=10.0, show_default=True, metavar="SECONDS", help="A call that takes longer hangs.")
 @click.option("--witnesses", default="isoform-witnesses", show_default=True, metavar="DIR|none", help="Folder for witness files.")
+@click.option("--expected", type=click.Path(path_type=Path), default=None, metavar="FILE", help="A list of expected failures, in TOML.")
 @options.as_json
 def command(
     target: str,
@@ -42,10 +43,11 @@ def command(
     jobs: int | None,
     call_limit: float,
     witnesses: str,
+    expected: Path | None,
     as_json: bool,
 ) -> int:
     """Hold a kernel against the laws of an operator, within derived bounds."""
-    from isoform.checking import plan, printing, runner
+    from isoform.checking import plan, printing, runner, standing
     from isoform.checking.target import Unusable, parse
 
     try:
@@ -69,6 +71,7 @@ def command(
         )
         with printing.progress(lambda: 0) as watch:
             report = runner.run(wanted, watch=watch, witnesses=None if witnesses == "none" else Path(witnesses))
+        report = report if expected is None else standing.beside(report, wanted, None, expected)
     except Unusable as error:
         raise click.ClickException(str(error)) from None
     if as_json:

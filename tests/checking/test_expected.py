@@ -38,7 +38,7 @@ def test_a_right_entry_has_no_problem(known):
     found = known({}, {"law": '"padding"'})
     assert not found.problems and [e.law for e in found.entries] == ["layout", "padding"]
     assert found.of("layout").expires == date(2027, 5, 1) and found.of("group-map") is None
-    assert sentence(found.entries[0]) == "expected: strides are not read (https://example.org/12), since 2026-11-02, until 2027-05-01"
+    assert sentence(found.entries[0]) == "strides are not read (https://example.org/12), since 2026-11-02, until 2027-05-01"
 
 
 @pytest.mark.parametrize(
