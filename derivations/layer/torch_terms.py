@@ -176,7 +176,8 @@ class Writer:
             rest = self.text(tm.Mul(*factors[1:]) if first else tm.Mul(*factors[:-1]))
             ends = [self._total(p) for p in ((first or last).before, (first or last).after)]  # type: ignore[union-attr]
             return f"torch.nn.functional.pad({rest}, ({'0, 0, ' if first else ''}{', '.join(ends)}))"
-        out, ahead = "", []
+        out = ""
+        ahead: list[Term] = []
         for f in factors:
             chosen, among = place_of(f), place_of(f, turned=True)
             if chosen and out:

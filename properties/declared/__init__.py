@@ -27,6 +27,7 @@ from ..strategies import LARGE, SMALL, Case
 from ..tensors import precision
 from . import bounds, drawing, gradients
 from .layer import Layer
+from .token import shaped
 
 if TYPE_CHECKING:
     from isoform.derivations.kernel.formulas import Declaration
@@ -143,5 +144,5 @@ def refer(layer: Layer, truth: Any, x: Instance) -> Reference:
         handed = layer.handed(states)
         return Reference(output, endless, endless.copy(), handed, np.full_like(handed, np.inf))
     sharp, terms = (layer.read_out(a.reshape(out.shape)) for a in (found.output, found.terms))
-    wide = layer.handed(bounds.shaped(found.states, states))
+    wide = layer.handed(shaped(found.states, states))
     return Reference(output, stored(sharp, output, terms, p), sharp, layer.handed(states), wide)

@@ -37,7 +37,8 @@ class Affine:
 
     def token(self, t: int) -> Affine:
         """The update of one token."""
-        return Affine(*(a[:, :, t] for a in (self.by, self.own, self.error_by, self.error_own, self.kept)), self.solves, self.composes)
+        by, own, error_by, error_own, kept = (a[:, :, t] for a in (self.by, self.own, self.error_by, self.error_own, self.kept))
+        return Affine(by, own, error_by, error_own, kept, self.solves, self.composes)
 
     def rest(self, size: Array) -> Array:
         """The terms beside what is kept."""
