@@ -20,6 +20,7 @@ deep: $(VENV)/.ready-test
 
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python benchmarks/proofs.py
+	$(BENCH)/bin/python -m benchmarks.conformance
 	$(BENCH)/bin/python -m benchmarks.decoding
 	$(BENCH)/bin/python -m benchmarks.speed
 
