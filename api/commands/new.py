@@ -96,5 +96,4 @@ def _print(made: Any) -> None:
     click.echo(f"claims: {', '.join(made.claims)}")
     if made.entry_point:
         click.echo(f"\nAdd to pyproject.toml, and install the package again:\n\n{made.entry_point}\n")
-    first = "fill in the near miss" if made.to_fill_in else "add a claim of your own"
-    click.echo(f"Next: {first} in {made.files[0].name}, then `isoform verify {made.name}`.")
+    click.echo(f"Next: fill in the near miss of {made.claims[-1]} in {made.files[0].name}, then `isoform verify {made.name}`.")

@@ -17,15 +17,14 @@ from isoform.scaffold.description import Description, ScaffoldError
 class Column:
     """A column as it was written: its files, what kind of recurrence it is, and what is claimed of it.
 
-    ``to_fill_in`` is the id of the claim with a near miss to fill in; states that use each other get none. ``entry_point`` are the
-    lines that a project outside our tree must have; ``without_code`` says why there are no forms, if so.
+    The last claim has a near miss to fill in. ``entry_point`` are the lines that a project outside our tree must have;
+    ``without_code`` says why there are no forms, if so.
     """
 
     name: str
     files: tuple[Path, ...]
     kind: str
     claims: tuple[str, ...]
-    to_fill_in: str
     entry_point: str
     without_code: str
 
@@ -54,8 +53,7 @@ def make(description: Description, folder: Path) -> Column:
     found = classify(made["DECLARATION"])
     kind = "; ".join(f"{update.state.member.name}: {update}" for update in found.updates)
     entry = f'[project.entry-points."{GROUP}"]\n{description.name} = "{place.package}"' if place.package else ""
-    own = made["OWN"].id if "OWN" in made else ""
-    return Column(description.name, written, kind, tuple(claim.id for claim in made["CLAIMS"]), own, entry, reason)
+    return Column(description.name, written, kind, tuple(claim.id for claim in made["CLAIMS"]), entry, reason)
 
 
 def _check_free(name: str) -> None:

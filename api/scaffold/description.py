@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from isoform.derivations.guests import NAME
 
 SIZE = re.compile(r"[a-z]\w*|1")
-TAKEN = {"t", "isoform"}
+TAKEN = {
+    "t", "update", "read", "layer", "derive", "place", "variant", "le", "indices", "Term", "Claim", "Source", "Equation", "Statement",
+    "Direct", "Unfold", "DECLARATION", "DECLARATIONS", "STATE", "PARTS", "STEP", "LEFT_OUT", "MISTAKE", "OWN", "CLAIMS",
+}  # fmt: skip
+"""Names that the written file uses itself."""
 
 
 class ScaffoldError(ValueError):
@@ -77,6 +81,9 @@ def describe(
     if twice:
         raise ScaffoldError(f"{twice[0]!r} is named twice; inputs, parameters and states need names of their own")
     given, fixed, kept = groups
+    sizes = {size for group in groups for shape in group.values() for size in shape.split("*")}
+    if sizes & set(names):
+        raise ScaffoldError(f"{min(sizes & set(names))!r} is a name and a size; one of them needs another name")
     if not kept or not given:
         raise ScaffoldError(f"{name} needs --inputs and a --state, as in --inputs 'k:d_k v:d_v' --state 'H:d_v*d_k'")
     updates = _updates(tuple(update), tuple(kept))

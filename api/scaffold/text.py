@@ -35,23 +35,22 @@ $domains
     source=$quoted_source,
 )
 DECLARATIONS = (DECLARATION,)
-${own}CLAIMS = $claims
+${own}CLAIMS = (*derive(DECLARATION), OWN)
 ''')
 OWN = Template("""
-$state_names, t = DECLARATION.state, DECLARATION.t
-$input_names = DECLARATION.inputs.values()
+$header
 
-STEP = Statement(Equation($first[t], $once), le(1, t))
-TWICE = Equation($first[t], $twice)
+STEP = Statement(Equation($now, $once), le(1, t))
+LEFT_OUT = Equation($now, $before)
 # True as it stands. Put a mistake into it that somebody might make: an index off by one, a sign, two factors swapped.
-MISTAKE = Equation($first[t], $once)
+MISTAKE = Equation($now, $once)
 OWN = Claim(
     $id,
     "what a token does to the state",
     STEP,
     (Source(DECLARATION.source, $where),),
-    (variant(STEP, "the token is taken twice", TWICE), variant(STEP, "FILL IN: the mistake", MISTAKE)),
-    Direct((Unfold($first[t]),), "the update at t"),
+    (variant(STEP, "the token is left out", LEFT_OUT), variant(STEP, "FILL IN: the mistake", MISTAKE)),
+    Direct((Unfold($whole[t]),), "the update at t"),
     operator=DECLARATION,
 )
 
@@ -69,15 +68,13 @@ OPERATORS = (operator_of(DECLARATION),)
 
 def derivations(d: Description) -> str:
     """Return the file of the derivations floor."""
-    apart = not d.coupled
-    claims = "(*derive(DECLARATION), OWN)" if apart else "derive(DECLARATION)"
     single = len(d.state) == 1
     return DERIVATIONS.substitute(
         title=title(d.name),
         formulas="\n".join(_in_docstring(f"    {n} ← {u}") for n, u in {**d.update, "output": d.read}.items()),
         source=_in_docstring(d.source),
         where=_in_docstring(d.where),
-        imports=_imports(d, apart),
+        imports=_imports(d),
         sizes=f'\n{_tuple(d.sizes)} = indices("{" ".join(d.sizes)}")\n' if d.sizes else "",
         functions="\n\n\n".join((*(_function(_update(d, n), d, u) for n, u in d.update.items()), _function("read", d, d.read))),
         name=_quoted(d.name),
@@ -87,8 +84,7 @@ def derivations(d: Description) -> str:
         update="update" if single else "{" + ", ".join(f"{_quoted(n)}: {_update(d, n)}" for n in d.state) + "}",
         domains="\n".join(f"        {_quoted(n)}: {_quoted(words)}," for n, words in d.domains.items()),
         quoted_source=_quoted(d.source),
-        own=_own(d) if apart else "",
-        claims=claims,
+        own=_own(d),
     )
 
 
@@ -104,24 +100,45 @@ def title(name: str) -> str:
 
 def _own(d: Description) -> str:
     """The claim to fill in: what a token does to the first state, by its formula."""
-    names, inputs = list(d.state), [*d.inputs, *d.parameters]
-    before = f"{names[0]}[t - 1]"
+    first = next(iter(d.state))
+    values = {**{n: _part(d, n, "t - 1") for n in d.state}, **{n: f"{n}[t]" for n in d.inputs}, **{n: n for n in d.parameters}}
     return OWN.substitute(
-        state_names=names[0] if len(names) == 1 else f"({', '.join(names)})",
-        input_names=_tuple(inputs),
-        first=names[0],
-        once=_updated(d, before),
-        twice=_updated(d, _updated(d, before)),
+        header=_header(d),
+        now=_part(d, first, "t"),
+        before=_part(d, first, "t - 1"),
+        once=f"{_update(d, first)}({', '.join(values[n] for n in _asked(d, d.update[first]))})",
+        whole="STATE" if d.coupled else first,
         id=_quoted(f"{d.name}/one-token"),
         where=_quoted(d.where),
     )
 
 
-def _updated(d: Description, before: str) -> str:
-    """The update of the first state, called with what it asks for."""
-    first = next(iter(d.state))
-    values = {first: before, **{n: f"{n}[t]" for n in d.inputs}, **{n: n for n in d.parameters}}
-    return f"{_update(d, first)}({', '.join(values[n] for n in _asked(d, d.update[first]))})"
+def _header(d: Description) -> str:
+    """Names for the state and the inputs."""
+    names = list(d.state)
+    inputs = f"{_tuple([*d.inputs, *d.parameters])} = DECLARATION.inputs.values()"
+    if not d.coupled:
+        return f"{names[0] if len(names) == 1 else f'({_tuple(names)})'}, t = DECLARATION.state, DECLARATION.t\n{inputs}"
+    sizes = ", ".join(shape.split("*")[1 if _beside(d) else 0] for shape in _matrices(d))
+    parts = f"PARTS = [place([{sizes}], i) for i in range({len(names)})]  # {', '.join(names)} are kept as one matrix"
+    return f"STATE, t = DECLARATION.state, DECLARATION.t\n{inputs}\n{parts}"
+
+
+def _part(d: Description, state: str, at: str) -> str:
+    """A state at a time; of states that use each other a part of the one matrix that they are kept in."""
+    if not d.coupled:
+        return f"{state}[{at}]"
+    part = f"PARTS[{list(d.state).index(state)}]"
+    return f"STATE[{at}] * {part}" if _beside(d) else f"{part}.T * STATE[{at}]"
+
+
+def _matrices(d: Description) -> list[str]:
+    return [shape if "*" in shape else f"{shape}*1" for shape in d.state.values()]
+
+
+def _beside(d: Description) -> bool:
+    """Whether coupled states stand side by side: they are equally high."""
+    return len({shape.split("*")[0] for shape in _matrices(d)}) == 1
 
 
 def _asked(d: Description, formula: str) -> tuple[str, ...]:
@@ -139,16 +156,17 @@ def _update(d: Description, state: str) -> str:
     return "update" if len(d.state) == 1 else f"update_{state}"
 
 
-def _imports(d: Description, own: bool) -> str:
+def _imports(d: Description) -> str:
     used = set().union(*map(uses, (*d.update.values(), d.read)))
-    terms = sorted({"Term", *(("indices",) if d.sizes else ()), *(("le",) if own else ()), *(used & TERMS)}, key=lambda n: (n.islower(), n))
+    terms = sorted({"Term", "le", *(("indices",) if d.sizes else ()), *(used & TERMS)}, key=lambda n: (n.islower(), n))
     lines = {
-        "claim": "Claim, Source, variant" if own else "",
-        "kernel.formulas": "Equation, Statement" if own else "",
-        "kernel.scripts": "Direct, Unfold" if own else "",
+        "claim": "Claim, Source, variant",
+        "kernel.formulas": "Equation, Statement",
+        "kernel.scripts": "Direct, Unfold",
         "kernel.terms": ", ".join(terms),
         "layer": "derive, layer",
         "layer.functions": ", ".join(sorted(used & functions())),
+        "layer.linear": "place" if d.coupled else "",
     }
     return "\n".join(f"from isoform.derivations.{module} import {names}" for module, names in lines.items() if names)
 
