@@ -8,11 +8,16 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from .strategies import WIDE, Case
 from .tensors import DTYPES
 
-PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT = "packing", "gradient", "groups", "unequal", "mixed", "constant"
-REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, *DTYPES)
+PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS = "packing", "gradient", "groups", "unequal", "mixed", "constant", "lengths"
+REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS, *DTYPES)
 """Packed sequences, gradients, more than one group of heads or weights, K ≠ V, gates of float32 beside 16 bits, weights without an
-axis of time, and dtypes."""
-FLAGS = {MIXED: (WIDE,), CONSTANT: ("constant-weights",), GROUPS: ("grouped", "grouped-writes", "other-groups")}
+axis of time, more keys or fewer than queries, and dtypes."""
+FLAGS = {
+    MIXED: (WIDE,),
+    CONSTANT: ("constant-weights",),
+    GROUPS: ("grouped", "grouped-writes", "other-groups"),
+    LENGTHS: ("longer", "shorter"),
+}
 """The structure of a case that goes with a word."""
 FALLBACK = {
     "float64": ("float32",),
@@ -120,8 +125,9 @@ class Limits:
         sizes = {n: self.fit_size(n, s) for n, s in case.sizes}
         if GROUPS in self.refuses:
             sizes |= dict.fromkeys({"groups", "g"} & set(sizes), 1)
-        if UNEQUAL in self.refuses:  # the features of keys are the axis k or d
-            sizes |= dict.fromkeys({"v"} & set(sizes), sizes.get("k", sizes.get("d")))
+        keys = sizes.get("k", sizes.get("d"))
+        if UNEQUAL in self.refuses and "v" in sizes and keys is not None:
+            sizes["v"] = keys
         flags = tuple(f for f in case.flags if not any(f in FLAGS.get(word, ()) for word in self.refuses))
         return replace(case.resized(**sizes), dtype=dtype, flags=flags)
 
