@@ -123,6 +123,8 @@ def update(state: Recurrence, t: Symbol) -> Update:
     except NoProduct as e:
         return Update(state, t, UNREAD, reason=e.why, term=put_back(e.term))
     products = tuple(put_back.product(p) for p in found.products)
+    if not products:
+        return Update(state, t, UNREAD, write=found.rest, reason="nothing of the state before is left", term=found.rest)
     sides = _sides(products, state[t - 1])
     if sides is None:
         acting = plus(p.term for p in products)
@@ -190,8 +192,6 @@ def _sides(products: tuple[Product, ...], state: Rec) -> tuple[Side, Side] | Non
         return None
     rows, cols = state.shape
     lefts, rights = {p.left for p in products}, {p.right for p in products}
-    if not products:
-        return side(None, rows), side(tm.Zero(cols, cols), cols)
     if lefts == {one(rows)} and rights == {one(cols)} and cols == 1:
         return side(plus(times(p.scale, p.left) for p in products), rows), side(None, cols)
     if len(lefts) == 1:

@@ -93,7 +93,8 @@ def _monomial(c: Num, symbols: list[Symbol], powers: tuple[int, ...]) -> Term:
 
 
 def step_cost(declaration: Declaration) -> Claim | None:
-    """The counts are these polynomials; None where something has no convention, or a number depends on time."""
+    """The counts are these polynomials; None where something has no convention, a number depends
+    on time, or the counts are written so already."""
     try:
         found, counted = costs(declaration), cost.operations(*cost.step(declaration))
     except cost.Uncounted:
@@ -110,6 +111,8 @@ def step_cost(declaration: Declaration) -> Claim | None:
         ]
         return And(*each, kept)
 
+    if all(tm.unnamed(e.lhs) == e.rhs for e in cast("tuple[Equation, ...]", says().args)):
+        return None
     where = reduce(Cond.__and__, [le(1, s) for s in sizes], le(1, declaration.t))
     statement = Statement(says(), where)
     misses = [variant(statement, f"one of the {kind} is left out", says(kind)) for kind in found.operations]

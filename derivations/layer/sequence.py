@@ -32,8 +32,8 @@ def update(s: Subject) -> Claim:
         return And(Equation(run.H[t + 1], tm.Zero(*now.shape) if step is None else step), as_affine)
 
     statement = Statement(says(acted, written), le(0, t))
-    misses = [variant(statement, "the state before comes twice", says(2 * acted, written))] if _keeps(run) else []
-    misses += [variant(statement, "the state before is forgotten", says(written))] if _keeps(run) else []
+    misses = [variant(statement, "the state before comes twice", says(2 * acted, written))]
+    misses += [variant(statement, "the state before is forgotten", says(written))]
     misses += [variant(statement, "the state before is kept as it is", says(now, written))] if run.moves else []
     misses += [variant(statement, "the write comes twice", says(acted, 2 * written))] if written is not None else []
     return s.claim(
@@ -48,11 +48,6 @@ def update(s: Subject) -> Claim:
         ),
         tuple(misses),
     )
-
-
-def _keeps(run: Run) -> bool:
-    """Whether anything of the state before is left."""
-    return not any(isinstance(side.matrix, tm.Zero) for side in (run.left, run.right))
 
 
 def _affine(s: Subject, theorem: Reason, start: Index, note: str) -> Script:
@@ -94,6 +89,8 @@ def _misses_of_a_sum(run: Run, statement: Statement, says: Callable[[Term], Form
         states["the transitions in reversed order"] = run.since(start, 1, t, reverse=True)
     if run.writes:
         states["the last write is left out"] = run.passed(start, 1, t) + run.written(1, t - 1)
+    if run.moves and not run.writes:
+        states["the last transition is left out"] = run.passed(start, 1, t - 1)
     if run.writes and not run.moves:
         states["the first write is left out"] = run.passed(start, 1, t) + run.written(2, t)
     return tuple(variant(statement, name, says(state)) for name, state in states.items())

@@ -57,6 +57,8 @@ def side(matrix: Term | None, n: Index) -> Side:
     """The kind of an n x n matrix; None is the identity. A number, where n is 1, is a scalar."""
     if matrix is None or matrix == one(n):
         return Side(one(n), IDENTITY, Num(1))
+    if isinstance(matrix, tm.Zero):
+        return Side(matrix, SCALAR, Num(0))
     numbers: list[Term] = []
     diagonals: list[Term] = []
     outers: list[Outer] = []

@@ -22,17 +22,21 @@ ONE = Num(1)
 
 
 def stable(s: Subject) -> Claim | None:
-    """The condition under which a transition makes no vector, or no entry, longer; None where no exact one is known."""
+    """The condition under which a transition makes no vector, or no entry, longer.
+
+    None where no exact one is known here, and where the transition is a given number, as 2.
+    """
     run = s.run
     acting = [side for side in (run.left, run.right) if side.kind != IDENTITY]
-    if len(acting) != 1 or isinstance(acting[0].matrix, tm.Zero):
+    if len(acting) != 1:
         return None
     if acting[0].kind == SCALAR:
-        return _number(s, cast(Term, acting[0].number), acting[0].matrix)
+        number = cast(Term, acting[0].number)
+        return None if isinstance(number, Num) else _number(s, number, acting[0].matrix)
     if acting[0].kind == DIAGONAL:
         return _diagonal(s, acting[0])
     found = correction(run)
-    if found is None or run.field != "real" or found.number is None:
+    if found is None or s.field != "real" or found.number is None:
         return None
     return _corrected(s, found)
 
@@ -47,8 +51,10 @@ def _complex(x: Term) -> bool:
 
 
 def _number(s: Subject, c: Term, matrix: Term) -> Claim:
-    z = tm.vector(s.names.free("z"), matrix.rows, s.run.field)
+    z = tm.vector(s.names.free("z"), matrix.rows, s.field)
     title = f"the transition makes no vector longer exactly where |{c}| is at most 1"
+    if z.is_scalar_term:
+        return _scaled(s, title, c, square(times(c, z), s.field), square(z, s.field), NonZero(z), Cond())
     return _scaled(s, title, c, norm2(times(c, z)), norm2(z), NonZero(norm2(z)), Cond())
 
 
@@ -57,9 +63,9 @@ def _diagonal(s: Subject, side: Side) -> Claim | None:
     entry = entry_of(cast(Term, side.diagonal), i)
     if entry is None:
         return None
-    z = tm.vector(s.names.free("z"), side.matrix.rows, s.run.field)
+    z = tm.vector(s.names.free("z"), side.matrix.rows, s.field)
     title = f"the transition makes no entry longer exactly where |{entry}| is at most 1"
-    moved, before = (square(x, s.run.field) for x in (Row(side.matrix * z, i), Row(z, i)))
+    moved, before = (square(x, s.field) for x in (Row(side.matrix * z, i), Row(z, i)))
     return _scaled(s, title, entry, moved, before, NonZero(Row(z, i)), le(1, i) & le(i, side.matrix.rows))
 
 

@@ -53,7 +53,7 @@ def the(step, start=H0):
         (lambda t, H: H * (Eye(n) - k[t] * k[t].T) * (Eye(n) - k2[t] * k2[t].T), "low rank", "identity plus low rank on the right"),
         (lambda t, H: H * Exp(gamma[t] * Diag(a[t])), "diagonal", "diagonal on the right"),
         (lambda t, H: H * Inverse(Eye(n) + k[t] * k[t].T), "general", "general on the right"),
-        (lambda t, H: v[t] * k[t].T, "scalar", "scalar on the right"),
+        (lambda t, H: v[t] * k[t].T, UNREAD, "nothing of the state before is left"),
         (lambda t, H: H + Diag(e[t]) * H * Diag(a[t]), TWO_SIDED, "no single product"),
         (lambda t, H: Hadamard(v[t] * a[t].T, H), UNREAD, "an entrywise product with a matrix: (v_t a_tᵀ) ⊙ H_{t−1}"),
         (lambda t, H: Hadamard(H, H), NOT_AFFINE, "entrywise"),
