@@ -39,10 +39,11 @@ def _takes(function: Callable[..., Any], operator: Operator, wiring: Wiring, arg
     name, base = argument.carries, probing.comfortable(operator)
     more: dict[str, Any] = probing.packed(base.size("t")) if name == calls.PACKED else {}
     case = base if more else probing.with_argument(operator, name, base)
-    adapted = adapt(function, operator, wiring)
-    beside = () if case is None else ((*calls.required(operator), name), shown(wiring, operator))
+    if case is None:
+        return False
+    adapted, beside = adapt(function, operator, wiring), ((*calls.required(operator), name), tuple(shown(wiring, operator)))
     given = next((names for names in beside if probing.ask(operator, adapted, case, *names, **more).returned), None)
-    if case is None or given is None:
+    if given is None:
         return False
     if name == operator.state_argument:
         return True
@@ -57,8 +58,9 @@ def _takes(function: Callable[..., Any], operator: Operator, wiring: Wiring, arg
         return True
     if not probing.ask(operator, adapt(without, operator, wiring), case, *given, **more).returned:
         return True
-    results = [operator.run(adapt(f, operator, wiring), probing.drawn(operator, case, given), **more)[0] for f in (function, without)]
-    return not np.array_equal(*results, equal_nan=True)
+    x = probing.drawn(operator, case, given)
+    own, other_way = (operator.run(adapt(f, operator, wiring), x, **more)[0] for f in (function, without))
+    return not np.array_equal(own, other_way, equal_nan=True)
 
 
 def _returns_a_state(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> bool:

@@ -38,8 +38,10 @@ def comfortable(operator: Operator) -> Case:
 
 
 def with_argument(operator: Operator, name: str, base: Case) -> Case | None:
-    """A case as comfortable, whose call has a certain argument; None where no case that every run has has it."""
-    cases = (replace(base, flags=c.flags) for c in operator.corners())
+    """A case as comfortable, with as little structure, whose call has a certain argument; None where no case that every run has has it."""
+    corners = [c.flags for c in operator.corners()]
+    alone = [(f,) for flags in corners for f in flags]
+    cases = (replace(base, flags=flags) for flags in dict.fromkeys([(), *alone, *corners]))
     return next((c for c in cases if name in _named(operator, c)), None)
 
 

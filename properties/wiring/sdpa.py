@@ -44,7 +44,7 @@ def _into(causal: bool, kernel: Callable[..., Any]) -> Callable[..., Any]:
     def call(q: Any, k: Any, v: Any, scale: float | None = None, mask: Any = None, window_size: int | None = None) -> Any:
         square = q.shape[2] == k.shape[2] and mask is None and window_size is None
         by_flag = causal and "is_causal" in taken and (square or "attn_mask" not in taken)
-        given = {"is_causal": True} if by_flag else {}
+        given: dict[str, Any] = {"is_causal": True} if by_flag else {}
         given |= {} if by_flag or not (causal or mask is not None) else {"attn_mask": _visible(q, k, causal, mask, window_size)}
         given |= {} if scale is None else {"scale": scale}
         given |= {} if q.shape[1] == k.shape[1] or "enable_gqa" not in taken else {"enable_gqa": True}
