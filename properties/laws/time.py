@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..limits import LENGTHS
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
@@ -80,7 +81,7 @@ def _split_and_resume(operator: Operator, form: Form, case: Case) -> Iterator[Co
 
 
 def _resumes(operator: Operator, form: Form) -> str:
-    return "" if "resumes-by-keys" in operator.capabilities else needs_state(operator, form)
+    return form.limits.refuses.get(LENGTHS, "") if "resumes-by-keys" in operator.capabilities else needs_state(operator, form)
 
 
 def _needs_step(operator: Operator, form: Form) -> str:

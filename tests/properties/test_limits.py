@@ -125,9 +125,14 @@ def test_the_grid_of_a_form_with_tiles_has_several_of_them():
 
 @pytest.mark.parametrize(
     ("word", "gone"),
-    [("groups", {"grouped", "grouped-writes", "other-groups"}), ("constant", {"constant-weights"}), ("mixed", {"wide-gates"})],
+    [
+        ("groups", {"grouped", "grouped-writes", "other-groups"}),
+        ("constant", {"constant-weights"}),
+        ("mixed", {"wide-gates"}),
+        ("lengths", {"longer", "shorter"}),
+    ],
 )
 def test_structure_that_goes_with_what_is_refused_is_left_out(word, gone):
-    flags = ("start", "grouped", "grouped-writes", "other-groups", "constant-weights", "wide-gates")
+    flags = ("start", "grouped", "grouped-writes", "other-groups", "constant-weights", "wide-gates", "longer", "shorter")
     case = Limits((), {word: ""}).fit(Case("delta-rule", SIZES, 0, "float32", "small", flags))
     assert set(flags) - set(case.flags) == gone

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from isoform.impl import delta_rule, linear_attention, mamba
+from isoform.impl import attention, delta_rule, linear_attention, mamba
 from isoform.impl.mamba import convolution
 from isoform.properties.columns import operator
 from isoform.properties.laws import laws
@@ -208,6 +208,22 @@ def test_weights_without_an_axis_of_time_are_found_refused():
 
     limits = found(kernel, operator("selective-scan")).limits
     assert set(limits.refuses) == {"constant"} and not limits.sizes
+
+
+def test_attention_of_as_many_keys_as_queries_is_held_to_that():
+    def kernel(q, k, v, scale=None):
+        if k.shape[1] != q.shape[1]:
+            raise RuntimeError("the sizes must match")
+        return attention.masked(q, k, v, scale)
+
+    o = operator("attention")
+    seen = found(kernel, o)
+    assert set(seen.limits.refuses) == {"lengths"} and not seen.limits.sizes and not seen.notes
+    form = Form("kernel", adapt(kernel, o, seen.wiring), limits=seen.limits)
+    for law in laws():
+        if law.name in ("form-equals-oracle", "split-and-resume", "calls-apart", "batch-company"):
+            result = run_law(law, o, form, examples=3, corners=12)
+            assert result.verdict == ("not-applicable" if law.name == "split-and-resume" else "holds"), result
 
 
 def test_sdpa_of_this_framework_refuses_nothing():
