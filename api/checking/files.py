@@ -12,7 +12,7 @@ from typing import Any
 
 from isoform.checking import plan as planning
 from isoform.checking.plan import CheckPlan
-from isoform.checking.report import CheckReport
+from isoform.checking.report import CheckReport, LawReport
 from isoform.checking.target import Target, Unusable, parse
 
 SCHEMA = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -102,7 +102,7 @@ def run(
     return report if witnesses is None or progress.prepared is None else files.write(report, plan, progress.prepared.fitted, witnesses)
 
 
-def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Any:
+def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Generator[pool.Event, None, None]:
     """The events of a check whose calls are made in workers."""
 
     def follow(ended: pool.Ended) -> Sequence[pool.Task]:
@@ -119,7 +119,7 @@ def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Any:
     return pool.run([first], jobs=plan.jobs, warm_up=partial(warm_up, plan.operator), follow=follow)
 
 
-def _here(plan: CheckPlan, progress: Progress, function: Kernel | None) -> Iterator[pool.Event]:
+def _here(plan: CheckPlan, progress: Progress, function: Kernel | None) -> Generator[pool.Event, None, None]:
     """The events of a check in this process."""
     yield pool.Started(PREPARE)
     progress.prepared = setup.prepare(plan, function)
