@@ -12,10 +12,10 @@ from typing import Any
 
 from ..operator import Operator
 from .convention import OUT, Argument, Bridge, Result, Wiring, WiringError
-from .settling import parameters
+from .settling import open_ended, parameters
 
 KNOWN = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-"""The arguments of PyTorch's function, whose signature Python cannot read."""
+"""The arguments of PyTorch's function, whose signature Python cannot read, and of what passes all arguments on to it."""
 NOTE = (
     "is_causal is checked where there are as many keys as queries and no mask; other frontiers, windows and masks are given "
     "as attn_mask, so the frontier of is_causal for T ≠ S (top left) is not"
@@ -39,7 +39,8 @@ def sdpa(operator: Operator) -> Wiring:
 
 def _into(causal: bool, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that takes a mask and a window; what it shows depends on what the kernel has."""
-    taken = parameters(kernel) or dict.fromkeys(KNOWN)
+    known = parameters(kernel)
+    taken = dict.fromkeys(KNOWN) if known is None or open_ended(known) else known
 
     def call(q: Any, k: Any, v: Any, scale: float | None = None, mask: Any = None, window_size: int | None = None) -> Any:
         square = q.shape[2] == k.shape[2] and mask is None and window_size is None
