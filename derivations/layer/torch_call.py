@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from textwrap import indent
 
 from sympy import Expr
 
@@ -14,12 +13,11 @@ from ..kernel import terms as tm
 from ..kernel.formulas import Declaration
 from ..kernel.terms import Term, Var
 from .call import FINAL, STATE, STEP_STATE, Argument, arguments, axis, sized
+from .folding import body
 from .steps import Steps, steps
 from .torch_terms import CannotWrite, Writer
 
 _WORD = re.compile(r"\w+")
-WIDTH = 120
-"""Characters of a line, beyond which a sum is broken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +130,7 @@ class Call:
 
     @staticmethod
     def _sized(e: Expr) -> str:
-        return sized(e, lambda name: f'sizes["{name}"]')
+        return sized(e, lambda name: f'sizes["{name}"]').replace("*", " * ")
 
     @property
     def _state_sizes(self) -> str:
@@ -159,26 +157,6 @@ class Call:
         (v,) = self.steps.now
         out = f"{v.name}.mT" if v.rows != 1 and v.cols != 1 else vector(v.name, v.rows, v.cols)
         return head + body('"""The state as it is handed out, in memory of its own."""', f"return {out}.clone()")
-
-
-def body(*lines: str) -> str:
-    """The lines of a function, indented; a sum that is too long is broken."""
-    return indent("\n".join(map(_broken, lines)), "    ")
-
-
-def _broken(line: str) -> str:
-    head, _, rest = line.partition("return ") if line.startswith("return ") else line.partition(" = ")
-    if len(line) <= WIDTH or not rest or "\n" in line or line.startswith('"""'):
-        return line
-    parts, depth, start = [], 0, 0
-    for n, c in enumerate(rest):
-        depth += (c in "([{") - (c in ")]}")
-        if depth == 0 and rest[n : n + 3] in (" + ", " - "):
-            parts.append(rest[start:n])
-            start = n + 1
-    parts.append(rest[start:])
-    before = "return " if line.startswith("return ") else f"{head} = "
-    return line if len(parts) == 1 else f"{before}(\n    " + "\n    ".join(parts) + "\n)"
 
 
 def vector(x: str, rows: Expr, cols: Expr) -> str:

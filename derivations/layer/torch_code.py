@@ -19,7 +19,8 @@ from ..kernel.printing import text
 from ..kernel.terms import Var
 from .call import FINAL, STATE, STEP_STATE
 from .classify import states
-from .torch_call import Call, body, vector
+from .folding import body, paragraph
+from .torch_call import Call, vector
 from .torch_parallel import Parallel, parallel
 
 HEADER = '''"""{title}, written from its declaration.
@@ -75,9 +76,9 @@ def _header(call: Call, form: Parallel | None) -> str:
     symbols = [f"Symbols: b batch, t time{', h heads' if call.heads else ''}.", *logs, *domains, *state]
     return HEADER.format(
         title=d.operator,
-        formulas="\n".join(f"    {f}" for f in formulas),
-        source=f"Source: {d.source}.\n\n" if d.source else "",
-        symbols="\n".join(symbols),
+        formulas="\n".join(paragraph(f, "    ") for f in formulas),
+        source=paragraph(f"Source: {d.source}.") + "\n\n" if d.source else "",
+        symbols="\n".join(map(paragraph, symbols)),
         imports="\n".join(["from isoform.impl._common import accumulator, check, check_state", *(form.imports if form else ())]),
     )
 

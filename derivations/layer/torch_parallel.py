@@ -111,15 +111,15 @@ def _chunkwise(kind: Classification, parts: _Parts) -> Parallel:
         row = cast(Term, o.row.args[0]) if isinstance(o.row, tm.Transpose) else tm.Transpose(o.row)
         lines += [f"decays = torch.broadcast_to({_log(right, parts) or 'keys.new_zeros(1)'}, keys.shape)"]
         lines += [f"a, b = {parts.column(times(o.scale, o.column))}, {parts.column(row)}"]
-        call, imported = f"wkv7.chunkwise(\n    queries, keys, values, decays, a, b, {more}\n)", "from isoform.impl.rwkv import wkv7"
+        call, imported = f"wkv7.chunkwise(queries, keys, values, decays, a, b, {more})", "from isoform.impl.rwkv import wkv7"
         says = "Parallel inside chunks of ``chunk_size``: the memory of RWKV-7, S = diag(e^w) S + b (aᵀ S) + k vᵀ, under other names."
     elif left.kind == right.kind == IDENTITY:
-        call, imported = f"linear_attention.chunkwise(\n    queries, keys, values, {more}\n)", "from isoform.impl import linear_attention"
+        call, imported = f"linear_attention.chunkwise(queries, keys, values, {more})", "from isoform.impl import linear_attention"
         says = "Parallel inside chunks of ``chunk_size``: linear attention under other names."
     else:
         given = [f"gk=torch.broadcast_to({_log(right, parts) or 'keys.new_zeros(1)'}, keys.shape)"]
         given += [] if left.kind == IDENTITY else [f"gv=torch.broadcast_to({_log(left, parts)}, values.shape)"]
-        call = f"gated_linear_attention.chunkwise(\n    queries, keys, values, {', '.join(given)},\n    {more}\n)"
+        call = f"gated_linear_attention.chunkwise(queries, keys, values, {', '.join(given)}, {more})"
         imported = "from isoform.impl import gated_linear_attention"
         says = "Parallel inside chunks of ``chunk_size``: gated linear attention under other names."
     lines += [f"o, state = {call}", "return o.to(dtype), state"]
@@ -186,11 +186,11 @@ def _one_scan(u: Update, name: str, parts: _Parts) -> tuple[str, str, str]:
     if RANK_ONE in (left.kind, right.kind):
         raise CannotWrite("a matrix of rank one is for a chunk form")
     if right.kind == IDENTITY:
-        return f"{name} = _by_matrices(\n    {parts.text(left.matrix)},\n    {write},\n    {name},\n)", BY_MATRICES, "matrix_scan"
+        return f"{name} = _by_matrices({parts.text(left.matrix)}, {write}, {name})", BY_MATRICES, "matrix_scan"
     if left.kind != IDENTITY:
         raise CannotWrite("matrices on both sides")
     gate = parts.text(right.matrix)
-    return f"{name} = _by_matrices(\n    ({gate}).mT,\n    ({write}).mT,\n    {name}.mT,\n).mT", BY_MATRICES, "matrix_scan"
+    return f"{name} = _by_matrices(({gate}).mT, ({write}).mT, {name}.mT).mT", BY_MATRICES, "matrix_scan"
 
 
 def _kept(side: Side, parts: _Parts, turned: bool) -> str:

@@ -200,7 +200,7 @@ class Writer:
     def _slice(self, place: Place) -> str:
         start = self._total(place.before)
         stop = self._total((*place.before, place.sizes[place.at])) if place.after else ""
-        return f"{'' if start == '0' else start}:{stop}"
+        return f"{'' if start == '0' else f'{start} '}:{stop and f' {stop}'}"
 
     def diagonal(self, factors: list[Term]) -> str:
         """The entries of a product of diagonal matrices, a column."""

@@ -9,6 +9,7 @@ import torch
 from isoform.derivations.kernel.formulas import Declaration
 from isoform.derivations.kernel.terms import Conj, Exp, Eye, Ind, Inverse, Num, indices, matrices, matrix, recurrence, scalars, vectors
 from isoform.derivations.layer.declare import layer
+from isoform.derivations.layer.folding import folded
 from isoform.derivations.layer.functions import sigmoid, softplus, tanh
 from isoform.derivations.layer.steps import NotOneToken
 from isoform.derivations.layer.torch_code import torch_code
@@ -70,15 +71,15 @@ EDITS = [
     (KDA, "recurrent", STATE, "dtype = accumulator(q, k, v, g, beta, state)", "dtype = q.dtype"),
     (KDA, "chunkwise", ORACLE, "a, b = ", "b, a = "),
     (KDA, "chunkwise", ORACLE, "torch.broadcast_to(g, keys.shape)", "torch.broadcast_to(g.roll(1, 1), keys.shape)"),
-    (KDA, "chunkwise", STATE, "initial_state=initial_state, ", ""),
+    (KDA, "chunkwise", STATE, "initial_state=initial_state,", "initial_state=None,"),
     (LONGHORN, "chunkwise", ORACLE, "/ (1 + beta * (k.mT @ k))", "/ (1 + beta)"),
     (HGRN2, "parallel_scan", ORACLE, "_scanned(f.mT, ", "_scanned(f.mT.roll(-1, 1), "),
     (HGRN2, "parallel_scan", SPLIT, "states, _ = scan(decay, write, state)", "states, _ = scan(decay, write, 0 * state)"),
     (MLSTM, "recurrent", ORACLE, ".clamp(min=1)", ""),
     (MLSTM, "parallel_scan", ORACLE, "n = _scanned(f, i * k, n)", "n = _scanned(f, k, n)"),
     (DELTA_PRODUCT, "parallel_scan", ORACLE, "beta * k @ k.mT @ p @ p.mT", "beta * p @ p.mT @ k @ k.mT"),
-    (TITANS, "recurrent", ORACLE, "m * M_S[..., k.shape[-2]:] - theta", "m * M_S[..., :k.shape[-2]] - theta"),
-    (SISO, "parallel_scan", ORACLE, "_by_matrices(\n        A,", "_by_matrices(\n        A.mT,"),
+    (TITANS, "recurrent", ORACLE, "m * M_S[..., k.shape[-2] :]", "m * M_S[..., : k.shape[-2]]"),
+    (SISO, "parallel_scan", ORACLE, "_by_matrices(A,", "_by_matrices(A.mT,"),
     (SISO, "recurrent", ORACLE, "+ D * u", "+ D"),
     (GRU, "recurrent", ORACLE, "torch.tanh(x + U @ h) - h", "torch.tanh(x + U @ h) + h"),
     (GRU, "recurrent", GRADIENT, "torch.sigmoid(g + R @ h)", "torch.sigmoid(g + R @ h.detach())"),
@@ -105,7 +106,8 @@ def test_the_source_is_a_module_that_imports_torch_and_the_forms_alone(example):
     assert all(r in ("__future__", "torch", "jaxtyping") or r.startswith("isoform.impl") for r in roots)
     for f in (n for n in tree.body if isinstance(n, ast.FunctionDef)):
         assert ast.get_docstring(f)
-    assert example.declaration.source in ast.get_docstring(tree)
+    assert " ".join(example.declaration.source.split()) in " ".join(ast.get_docstring(tree).split())
+    assert max(map(len, text.splitlines())) <= 140
 
 
 def test_mistakes_of_a_caller_are_one_sentence():
@@ -176,3 +178,20 @@ def test_what_cannot_be_written_is_said():
         torch_code(Declaration("odd", {"x": x}, timed[t], t, timed, H0))
     with pytest.raises(ValueError, match="'lambda' cannot name an argument"):
         torch_code(Declaration("odd", {"lambda": x}, on[t], t, on, H0))
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("a = b + c", ["a = b + c"]),
+        ("return first + second - third", ["return (", "    first", "    + second", "    - third", ")"]),
+        ("x = call(first, second)", ["x = call(", "    first, second", ")"]),
+        ("x = call(first_one, second, third_one)", ["x = call(", "    first_one,", "    second,", "    third_one,", ")"]),
+        ("x = (first + second).mT @ y", ["x = (", "    first + second", ").mT @ y"]),
+        ("    call(first, second, q)", ["    call(", "        first,", "        second,", "        q,", "    )"]),
+    ],
+)
+def test_long_lines_are_broken_where_python_lets_them(line, lines):
+    found = folded(line, 20)
+    assert found.splitlines() == lines
+    assert ast.dump(ast.parse(found.strip())) == ast.dump(ast.parse(line.strip()))
