@@ -54,6 +54,8 @@ def mambapy_selective_scan_seq(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C
 
 def _mambapy(name: str, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None) -> Tensor:
     block = import_module("mambapy.mamba").MambaBlock
+    if B.ndim != 3 or C.ndim != 3:
+        raise ValueError("B and C are (b, n, l)")
     sizes = SimpleNamespace(config=SimpleNamespace(d_inner=A.shape[0], d_state=A.shape[1]))
     u, delta, B, C = (x.transpose(1, 2) for x in (u, delta, B, C))
     D = A.new_zeros(len(A)) if D is None else D
@@ -134,7 +136,7 @@ REFERENCES = (
         "transformers.models.mamba.modeling_mamba",
         "mamba_selective_scan",
         "selective-scan",
-        {"map": "hidden_states=u, dt=delta"},
+        {"map": "hidden_states=u, dt=delta", "limits": f"{HEADS}, no constant"},
     ),
     Public(
         "transformers",
