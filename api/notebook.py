@@ -1,4 +1,4 @@
-"""What a notebook shows of a report or of what a verdict rests on: plain HTML, in the notebook's own style."""
+"""What a notebook shows of a run, a check, or what a verdict rests on: plain HTML, in the notebook's own style."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from isoform.outcome import LAW_VERDICTS, VERDICTS, Failure, Report, engines_of, verdict_line
 
 if TYPE_CHECKING:
+    from isoform.checking.report import CheckReport
     from isoform.derivations.claim import ClaimResult
     from isoform.inspection import Trust
 
@@ -23,6 +24,23 @@ def report_html(report: Report) -> str:
     rows = [(c.id, verdict_line(c), c.scope, _rejected(c), ", ".join(engines_of(c.evidence))) for c in report.claims]
     headings = ("claim", "verdict", "scope", "near misses rejected", "engines")
     return "".join((*(f"<p>{escape(line)}</p>" for line in counts), _failures(report.failures), _table(headings, rows)))
+
+
+def check_html(report: CheckReport) -> str:
+    """Return a check of a kernel as HTML: what it was, counts, where it fails, and a table of the laws."""
+    ending = "" if report.state == "complete" else f", {report.state}"
+    lines = [
+        f"{report.target} as {report.operator}: {_counts(report.summary, LAW_VERDICTS)}",
+        *(diagnosis.says for diagnosis in report.diagnosis),
+        *report.notes,
+        *report.problems,
+        f"isoform {report.version}, seed {report.seed}, level {report.level}{ending}: exit {report.exit_code}",
+    ]
+    rows = [
+        (law.law, law.verdict, str(law.examples), "" if (r := law.worst_error_over_bound) is None else f"{r:.2g}", law.detail)
+        for law in report.laws
+    ]
+    return "".join((*(f"<p>{escape(line)}</p>" for line in lines), _table(("law", "verdict", "examples", "error/bound", "detail"), rows)))
 
 
 def trust_html(trust: Trust) -> str:

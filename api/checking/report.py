@@ -145,6 +145,11 @@ class CheckReport:
         wrong = (Exit.VIOLATED,) if self.problems else ()
         return int(worst(*(_EXITS[law.verdict] for law in self.laws if law.law not in self.expected), *nothing, *wrong))
 
+    def _repr_html_(self) -> str:
+        from isoform.notebook import check_html
+
+        return check_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """What `isoform check --json` prints."""
         return {

@@ -4,6 +4,7 @@ import html5lib
 import pytest
 
 from isoform.book.mathematics import convert
+from isoform.checking.report import CheckReport, Diagnosis, LawReport
 from isoform.derivations.registry import claim
 from isoform.derivations.verification import verify_claim
 from isoform.exits import Exit
@@ -41,4 +42,13 @@ def test_trust_is_what_a_verdict_rests_on(result):
     trust = Trust("a/b", "proved", "proved", "all sizes", ("normal form",), (), result.evidence, ("c/d",), (), (), ())
     shown = texts(trust._repr_html_())
     for part in ("a/b : proved, all sizes", "methods of proof: normal form", "lemmas: c/d", "assumed: none", "GF(2^61-1)", "not formally"):
+        assert part in shown
+
+
+def test_a_check_is_where_it_fails_and_its_laws():
+    laws = (LawReport("padding", "says", "violated", 3, 7.5, "<2>"), LawReport("layout", "says", "holds", 8, None, ""))
+    diagnosis = (Diagnosis("wrong with padding", ("padding",)),)
+    check = CheckReport("1.0", "delta-rule", "m:f", "plain", "", "quick", 7, "float32", 0, laws, diagnosis=diagnosis)
+    shown = texts(check._repr_html_())
+    for part in ("m:f as delta-rule: 1 holds, 1 violated", "wrong with padding", "padding violated 3 7.5 <2>", "layout holds 8", "exit 1"):
         assert part in shown

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isoform.book import folder
+from isoform.book import documents, folder
 from isoform.book.contents import page_of
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install 'isoform[browser]'")
@@ -17,6 +17,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--hide-scrollbars",
 )  # fmt: skip
 LOOKED_AT = ("index.html", "graph.html", page_of("delta-rule/unrolled"), page_of("mamba/discretization"), page_of("delta-rule"))
+LOOKED_AT += tuple(f"{name}.html" for name in documents.there())
 BOXES = "return [...document.querySelectorAll('math')].map(m => { const b = m.getBoundingClientRect(); return [b.width, b.height]; })"
 WIDE = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 CONTRASTS = """
