@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from isoform.checking import expected
@@ -20,6 +21,6 @@ def beside(report: CheckReport, plan: CheckPlan, function: Kernel | None, path: 
     if not ran:
         return replace(report, problems=known.problems)
     with closing(Session(plan, function)) as session:
-        wrong = {law.law: expected.judge(law.law, law.verdict, known, lambda case, law=law: session.fails(law.law, case)) for law in ran}
+        wrong = {law.law: expected.judge(law.law, law.verdict, known, partial(session.fails, law.law)) for law in ran}
     stands = {e.law: expected.sentence(e) for e in known.entries if wrong.get(e.law) == ""}
     return replace(report, expected=stands, problems=(*known.problems, *filter(None, wrong.values())))
