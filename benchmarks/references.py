@@ -62,6 +62,30 @@ def _mambapy(name: str, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tenso
     return getattr(block, name)(sizes, u, delta, A, B, C, D).transpose(1, 2)
 
 
+def mamba_selective_scan(
+    u: Tensor,
+    delta: Tensor,
+    A: Tensor,
+    B: Tensor,
+    C: Tensor,
+    D: Tensor | None = None,
+    z: Tensor | None = None,
+    delta_bias: Tensor | None = None,
+    delta_softplus: bool = False,
+    return_last_state: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Mamba's fallback, without the arguments of any name that it takes and leaves unread, such as a state."""
+    if B.ndim != 3 or C.ndim != 3:
+        raise ValueError("B and C are (b, n, l)")
+    run = import_module("transformers.models.mamba.modeling_mamba").mamba_selective_scan
+    return run(u, delta, A, B, C, D, z, delta_bias, delta_softplus, return_last_state)
+
+
+def causal_conv1d_fn(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """The fallback of the causal convolution, without the arguments of any name that it takes and leaves unread."""
+    return import_module("transformers.models.mamba.modeling_mamba").causal_conv1d_fn(x, weight, bias, activation)
+
+
 def mamba2_chunk_scan(
     q: Tensor,
     k: Tensor,
@@ -131,19 +155,7 @@ REFERENCES = (
     Public("torch", "torch.nn.functional", "scaled_dot_product_attention", "attention", {"signature": "sdpa"}),
     Public("mambapy", "", "mambapy_selective_scan", "selective-scan"),
     Public("mambapy", "", "mambapy_selective_scan_seq", "selective-scan"),
-    Public(
-        "transformers",
-        "transformers.models.mamba.modeling_mamba",
-        "mamba_selective_scan",
-        "selective-scan",
-        {"map": "hidden_states=u, dt=delta", "limits": f"{HEADS}, no constant"},
-    ),
-    Public(
-        "transformers",
-        "transformers.models.mamba.modeling_mamba",
-        "causal_conv1d_fn",
-        "causal-conv1d",
-        {"map": "hidden_states=x"},
-    ),
+    Public("transformers", "", "mamba_selective_scan", "selective-scan"),
+    Public("transformers", "", "causal_conv1d_fn", "causal-conv1d"),
     Public("transformers", "", "rwkv_linear_attention_cpu", "wkv"),
 )
