@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..operator import Form, Operator
-from ..strategies import SMALL, Case
+from ..strategies import LARGE, SMALL, Case
 from ..tensors import SHORT
+from .gradients import WEAK
 from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
 
 LONG = 1025
@@ -71,12 +72,13 @@ def _long_sequence(operator: Operator, form: Form, case: Case) -> Iterator[Compa
 def _long(case: Case) -> Case:
     """One case per scale, and one in 16 bits: many tokens of one small head, whose gates, if there are any, forget little.
 
-    In 16 bits all tokens add the same, of which a sum in 16 bits would soon take no notice.
+    In 16 bits all tokens add the same, of which a sum in 16 bits would soon take no notice. Large inputs come with weak
+    corrections, next to which the bound of a form in long chunks is narrow.
     """
     small = replace(case.resized(b=1, t=LONG, h=1, groups=1, k=4, v=2, chunk=16, c=2, d=2, g=1, n=2, w=4), seed=0)
     if case.dtype in SHORT:
         return replace(small, dtype="bfloat16", scale=SMALL, flags=("long-memory", "constant", "time-invariant"))
-    return replace(small, dtype="float32", flags=("start", "long-memory"))
+    return replace(small, dtype="float32", flags=("start", "long-memory", *([WEAK] if case.scale == LARGE else [])))
 
 
 def _has_independent(operator: Operator, form: Form) -> str:
