@@ -1,7 +1,8 @@
-"""Calls of a kernel that may hang, crash or leave: each is noted to a file before it is made, and has a limit by the clock.
+"""Calls of a kernel that may hang, crash or leave: each is noted to a file before it is made, and has a limit.
 
-The limit is an alarm whose default action ends the process, so that it also ends a loop in C. The process that started the
-worker reads the notes and knows the case.
+The limit counts processor time, so that what else the machine does has no say; a call that waits instead of working ends after
+`WAIT` times as long by the clock. Both are alarms whose default action ends the process, so that they also end a loop in C. The
+process that started the worker reads the notes and knows the case.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from isoform.checking.target import Kernel
+
+WAIT = 3.0
+"""How many times its limit a call may take by the clock."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +53,22 @@ class Notes:
     def calling(self) -> Iterator[None]:
         """Around a call of the kernel."""
         self.write("call")
-        if self.contained and self._limit:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, self._limit)
+        self._alarm(self._limit)
         try:
             yield
         finally:
-            if self.contained and self._limit:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+            self._alarm(0.0)
             self.write("return")
+
+    def _alarm(self, seconds: float) -> None:
+        """End this process after so much of its time, or longer by the clock; 0 takes the alarms away."""
+        if self.contained and self._limit:
+            for timer, number, limit in (
+                (signal.ITIMER_VIRTUAL, signal.SIGVTALRM, seconds),
+                (signal.ITIMER_REAL, signal.SIGALRM, WAIT * seconds),
+            ):
+                signal.signal(number, signal.SIG_DFL)
+                signal.setitimer(timer, limit)
 
 
 @dataclass(frozen=True)

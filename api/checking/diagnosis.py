@@ -66,12 +66,13 @@ def separations(tried: Iterable[Tried]) -> list[Seen]:
     passing = [c for c, fine in cases if fine]
     if not failing:
         return []
-    if not passing:
-        return [Seen("", len(failing), len(failing), 0)]
-    needed = [c for c in _conditions([c for c, _ in cases]) if all(c.holds(*case) for case in failing)]
+    necessary = [c for c in _conditions([c for c, _ in cases]) if all(c.holds(*case) for case in failing)]
+    needed = [c for c in necessary if not all(c.holds(*case) for case in passing)]
+    if not needed:
+        return [_count((), cases)]
     alone = [_count((c,), cases) for c in needed]
     few = STRAY * len(failing)
-    best = min((s.fine for s in alone), default=len(passing))
+    best = min(s.fine for s in alone)
     if best <= few:
         return [s for s in alone if s.fine == best]
     joined = _joined(needed, passing, few)

@@ -16,7 +16,7 @@ import isoform
 from isoform import pool
 from isoform.checking import files, setup, trial
 from isoform.checking import plan as planning
-from isoform.checking.containment import Left, Notes, Tried, settle
+from isoform.checking.containment import WAIT, Left, Notes, Tried, settle
 from isoform.checking.diagnosis import diagnose
 from isoform.checking.plan import CheckPlan
 from isoform.checking.report import CheckReport, LawReport, Witness
@@ -195,8 +195,9 @@ def died(plan: CheckPlan, ended: pool.Ended, notes: Path) -> Witness | None:
     left = Left.read(notes)
     if ended.kind != "died" or left.case is None:
         return None
-    late = left.calling and ended.signal == Signals.SIGALRM
-    what = f"did not return within {plan.call_limit:g} s" if late else f"crashed: {_ending(ended)}"
+    limits = {Signals.SIGVTALRM: f"{plan.call_limit:g} s of its own time", Signals.SIGALRM: f"{WAIT * plan.call_limit:g} s"}
+    late = limits.get(Signals(ended.signal)) if left.calling and ended.signal else None
+    what = f"did not return within {late}" if late else f"crashed: {_ending(ended)}"
     return Witness(left.case, what, f"the call {what}")
 
 

@@ -119,7 +119,7 @@ def axes_of(operator: Operator, case: Case, c: Comparison) -> tuple[str, ...]:
 
 
 def _named(letters: list[str], count: int) -> tuple[str, ...]:
-    return tuple(AXES.get(letter, letter) for letter in letters) if len(letters) == count else ()
+    return tuple("part" if letter.isdigit() else AXES.get(letter, letter) for letter in letters) if len(letters) == count else ()
 
 
 def _also(operator: Operator, form: Form, case: Case, c: Comparison) -> str:

@@ -97,7 +97,7 @@ def test_a_file_that_is_no_json_or_not_there(tmp_path, capsys):
     assert "it is not JSON" in first and "cannot be read" in second
 
 
-@pytest.mark.parametrize(("name", "says"), [("hangs", "did not return within 1 s"), ("crashes", "SIGSEGV")])
+@pytest.mark.parametrize(("name", "says"), [("hangs", "did not return within"), ("crashes", "SIGSEGV")])
 def test_a_kernel_that_does_not_come_back_is_a_finding(name, says):
     report = check(name, "form-equals-oracle", call_limit=1.0)
     (law,) = report.violated

@@ -69,6 +69,13 @@ def test_failures_without_a_pattern_are_given_none_that_does_not_hold():
         assert s.failed == 4 and s.inside > 4 and s.inside + s.outside == len(cases)
 
 
+def test_what_is_so_in_every_case_is_no_condition():
+    cases = [case(t=n, k=4) for n in range(1, 41)]
+    given = tuple(Tried(c, "output", n == 7) for n, c in enumerate(cases))
+    for s in separations(given):
+        assert s.outside > 0 or s.says == ""
+
+
 def law(name, verdict, given=()):
     return LawReport(name, "", verdict, tried=given)
 
