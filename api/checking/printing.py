@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(total: Callable[[], int]) -> Iterator[Callable[[Event], None]]:
+def progress() -> Iterator[Callable[[Event], None]]:
     """Show on stderr how many laws are done, if that is a terminal; yields the function to tell of events."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from isoform.checking.setup import Prepared
     from isoform.pool import Started
 
     screen = Console(stderr=True, highlight=False)
@@ -39,6 +40,8 @@ def progress(total: Callable[[], int]) -> Iterator[Callable[[Event], None]]:
             else:
                 running.pop(event.key, None)
                 bar.advance(task)
+                if isinstance(event.value, Prepared):
+                    bar.update(task, total=1 + len(event.value.laws))
             bar.update(task, description=", ".join(running))
 
         yield watch

@@ -69,7 +69,7 @@ def command(
             call_limit=call_limit,
             fail_fast=fail_fast,
         )
-        with printing.progress(lambda: 0) as watch:
+        with printing.progress() as watch:
             report = runner.run(wanted, watch=watch, witnesses=None if witnesses == "none" else Path(witnesses))
         report = report if expected is None else standing.beside(report, wanted, None, expected)
     except Unusable as error:
