@@ -86,11 +86,19 @@ def arguments(declaration: Declaration, logs: Mapping[str, str] | None = None) -
     if unknown:
         raise ValueError(f"{declaration.operator} has no input {', '.join(unknown)}; it has {', '.join(declaration.inputs)}.")
     found = tuple(_argument(declaration, name, family, logs.get(name)) for name, family in declaration.inputs.items())
+    known = {e for a in found for e in a.sizes}
+    for size in sorted({s for v in _starts(declaration) for e in v.shape for s in e.free_symbols} - known, key=str):
+        raise ValueError(f"{declaration.operator}: the size {size} of a state is that of no input, so a call does not say it.")
     for a in found:
         for name in (a.name, a.input):
             if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED:
                 raise ValueError(f"{declaration.operator}: {name!r} cannot name an argument; use an identifier that is still free.")
     return found
+
+
+def _starts(declaration: Declaration) -> tuple[Var, ...]:
+    given: Any = declaration.initial_state
+    return () if given is None else given if isinstance(given, tuple) else (given,)
 
 
 def _argument(declaration: Declaration, name: str, family: Any, log: str | None) -> Argument:

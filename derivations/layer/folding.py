@@ -40,7 +40,7 @@ def folded(line: str, room: int = WIDTH, inside: bool = False) -> str:
     if found is None:
         return line
     start, stop = found
-    rows = _within(rest[start + 1 : stop], room - 4, _is_list(rest, start))
+    rows = _within(rest[start + 1 : stop], room - 4, _is_list(rest, start, stop))
     return f"{head}{rest[: start + 1]}\n{textwrap.indent(rows, '    ')}\n{rest[stop:]}{end}"
 
 
@@ -65,9 +65,10 @@ def _cut(text: str, marks: tuple[str, ...]) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _is_list(text: str, start: int) -> bool:
+def _is_list(text: str, start: int, stop: int) -> bool:
     """Whether brackets hold arguments or items, not one term."""
-    return text[start] != "(" or text[:start][-1:].isalnum() or text[:start].endswith("_") or len(_cut(text[start + 1 : -1], (", ",))) > 1
+    called = text[start] != "(" or text[:start][-1:].isalnum() or text[:start].endswith("_")
+    return called or len(_cut(text[start + 1 : stop], (", ",))) > 1
 
 
 def _brackets(text: str) -> tuple[int, int] | None:

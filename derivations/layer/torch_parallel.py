@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import cast
 
@@ -181,7 +182,8 @@ def _one_scan(u: Update, name: str, parts: _Parts) -> tuple[str, str, str]:
     write = parts.text(u.write)
     if not any(s.outers or s.kind == GENERAL for s in (left, right)):
         factors = [_kept(left, parts, False), _kept(right, parts, True)]
-        decay = " * ".join(f for f in factors if f) or f"{name}.new_ones(1, 1)"
+        decay = " * ".join(f for f in factors if f) or "1"
+        decay = decay if re.search(r"[^\W\d]", decay) else f"{name}.new_full((1, 1), {decay})"
         return f"{name} = _scanned({decay}, {write}, {name})", SCANNED, "scan"
     if RANK_ONE in (left.kind, right.kind):
         raise CannotWrite("a matrix of rank one is for a chunk form")

@@ -6,6 +6,7 @@ raises CannotWrite.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
@@ -86,6 +87,11 @@ class Writer:
         found, own = self._text(x)
         return found if own >= level else f"({found})"
 
+    def tensor(self, x: Term) -> str:
+        """The text of a term where a number needs to be a tensor too."""
+        found = self.text(x)
+        return found if re.search(r"[^\W\d]", found) else f"{self.like}.new_full((1, 1), {found})"
+
     def _text(self, x: Term) -> Text:
         for kind, rule in _RULES.items():
             if isinstance(x, kind):
@@ -143,7 +149,7 @@ class Writer:
             found = [_placed(p, first) for p in parts]
             places = [f[0] for f in found if f is not None]
             if len(places) == len(parts) and [p.at for p in places] == list(range(len(places[0].sizes))):
-                return f"_joined([{', '.join(self.text(f[1]) for f in found if f is not None)}], {dim})"
+                return f"_joined([{', '.join(self.tensor(f[1]) for f in found if f is not None)}], {dim})"
         return ""
 
     def _signed(self, x: Term) -> tuple[bool, str]:
@@ -173,7 +179,7 @@ class Writer:
             return f"torch.diag_embed(({self.diagonal(factors)}).squeeze(-1))"
         first, last = place_of(factors[0]), place_of(factors[-1], turned=True)
         if len(factors) > 1 and (first or last):
-            rest = self.text(tm.Mul(*factors[1:]) if first else tm.Mul(*factors[:-1]))
+            rest = self.tensor(tm.Mul(*factors[1:]) if first else tm.Mul(*factors[:-1]))
             ends = [self._total(p) for p in ((first or last).before, (first or last).after)]  # type: ignore[union-attr]
             return f"torch.nn.functional.pad({rest}, ({'0, 0, ' if first else ''}{', '.join(ends)}))"
         out = ""
@@ -281,7 +287,7 @@ class Writer:
     # parts
 
     def block(self, x: tm.Block) -> Text:
-        rows = [f"_joined([{', '.join(map(self.text, r))}], -1)" if len(r) > 1 else self.text(r[0]) for r in x.grid]
+        rows = [f"_joined([{', '.join(map(self.tensor, r))}], -1)" if len(r) > 1 else self.tensor(r[0]) for r in x.grid]
         return (f"_joined([{', '.join(rows)}], -2)" if len(rows) > 1 else rows[0]), ATOM
 
     def row(self, x: tm.Row) -> Text:

@@ -14,10 +14,13 @@ from isoform.derivations.layer.functions import sigmoid, softplus, tanh
 from isoform.derivations.layer.steps import NotOneToken
 from isoform.derivations.layer.torch_code import torch_code
 from isoform.derivations.layer.torch_terms import CannotWrite, Writer
+from isoform.derivations.mamba.operator import ZOH_DECLARATION
+from isoform.impl.mamba import selective
 from isoform.properties.running import run_law
 
-from .declarations import DELTA_PRODUCT, EXAMPLES, GRU, HGRN2, KDA, LONGHORN, MLSTM, SISO, TITANS
+from .declarations import DELTA_PRODUCT, EXAMPLES, GRU, HGRN2, KDA, LONGHORN, MLSTM, SISO, TITANS, Example
 from .generated import LAWS, SHORT, forms, module, operator, source
+from .test_odd_layers import ODD
 
 operator = cache(operator)
 d_k, d_v, n = indices("d_k d_v n")
@@ -54,6 +57,30 @@ def test_every_law_holds_on_many_cases(example):
         for form in forms(example):
             result = run_law(law, operator(example), form, examples=100, minimise=False)
             assert result.verdict in ("holds", "not-applicable"), f"{form.name}: {law.name}: {result.detail}"
+
+
+@pytest.mark.parametrize(
+    "name", ["turned round at every token", "halved at every token", "momentum of a column", "gates by their logarithms"]
+)
+def test_forms_of_layers_that_nobody_thought_of(name):
+    odd = Example(layer("odd", **ODD[name][1], source="none"))
+    found = forms(odd)
+    assert len(found) == 2
+    for form in found:
+        for law in (ORACLE, STATE, GRADIENT):
+            assert run_law(LAWS[law], operator(odd), form, examples=1, corners=2, minimise=False).verdict == "holds"
+
+
+def test_zero_order_hold_is_written_with_a_matrix_exponential():
+    found = module(torch_code(ZOH_DECLARATION))
+    given = {"u": (2, 3, 1), "delta": (2, 3, 1), "A": (1, 4), "B": (2, 3, 1, 4), "C": (2, 3, 1, 4), "D": (1,)}
+    given = {n: torch.rand(size, dtype=torch.float64) for n, size in given.items()}
+    (one, last), (other, _) = (form(**given, output_final_state=True) for form in found.FORMS["selective-scan-zoh"])
+    assert torch.allclose(one, other)
+    axes = {"u": (0, 2, 1), "delta": (0, 2, 1), "B": (0, 2, 3, 1), "C": (0, 2, 3, 1)}
+    own = {n: x.permute(axes[n]) if n in axes else x for n, x in given.items()}
+    known, state = selective.recurrent(**own, return_last_state=True, discretization="zoh")
+    assert torch.allclose(one, known.movedim(1, 2)) and torch.allclose(last, state)
 
 
 ORACLE, STATE, SPLIT, STEP, GRADIENT = (
@@ -176,6 +203,8 @@ def test_what_cannot_be_written_is_said():
     timed = recurrence("h", H0, lambda t, h: h + Ind(t) * x[t])
     with pytest.raises(NotOneToken, match="depends on the time t itself"):
         torch_code(Declaration("odd", {"x": x}, timed[t], t, timed, H0))
+    with pytest.raises(ValueError, match="the size n of a state is that of no input"):
+        torch_code(layer("odd", inputs={"x": 1}, state={"h": n}, update=lambda h, x: x * h, read=lambda h: h.T * h, source="nobody"))
     with pytest.raises(ValueError, match="'lambda' cannot name an argument"):
         torch_code(Declaration("odd", {"lambda": x}, on[t], t, on, H0))
 
@@ -188,6 +217,7 @@ def test_what_cannot_be_written_is_said():
         ("x = call(first, second)", ["x = call(", "    first, second", ")"]),
         ("x = call(first_one, second, third_one)", ["x = call(", "    first_one,", "    second,", "    third_one,", ")"]),
         ("x = (first + second).mT @ y", ["x = (", "    first + second", ").mT @ y"]),
+        ("x = (one(first, second)).sum(-2, True)", ["x = (", "    one(", "        first,", "        second,", "    )", ").sum(-2, True)"]),
         ("    call(first, second, q)", ["    call(", "        first,", "        second,", "        q,", "    )"]),
     ],
 )
