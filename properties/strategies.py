@@ -80,6 +80,8 @@ class Case:
 
 WIDE = "wide-gates"
 """Structure in which logs of decays stay in float32 beside inputs of 16 bits."""
+HIDDEN = "hidden"
+"""Structure in which NaN and infinity stand behind a mask."""
 SCALINGS = ("unit-scale", "other-scale")
 
 

@@ -123,7 +123,7 @@ LAWS = (
         _in_parts,
         _cached,
         _of_tokens,
-        kinds=("K1", "K3", "K8", "K10"),
+        kinds=("K1", "K3", "K8", "K9", "K10"),
     ),
     Law(
         "two-continuations",

@@ -89,6 +89,7 @@ KINDS = {
     "K19": "the oracle, a tolerance or a generator is blind",
 }
 """Kinds of fault. K18 is none of a form, and K19 none of a form alone: planted faults show that laws see."""
+GARBAGE = "K9"
 Check = Callable[[Operator, Form, Case], Iterable[Comparison]]
 
 

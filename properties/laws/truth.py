@@ -97,7 +97,7 @@ def _dyadic(case: Case) -> Case:
 
 
 LAWS = (
-    Law("form-equals-oracle", "the outputs are those of the declaration", _form_is_oracle, kinds=("K1", "K4", "K12", "K15", "K17")),
+    Law("form-equals-oracle", "the outputs are those of the declaration", _form_is_oracle, kinds=("K1", "K4", "K9", "K12", "K15", "K17")),
     Law(
         "state-equals-oracle",
         "the state handed out is that of the declaration after exactly n tokens",

@@ -11,7 +11,7 @@ from isoform.properties.operator import Form
 from isoform.properties.running import run_law
 
 from .layers import Causal, Plain
-from .planting import checked
+from .planting import LAWS, checked
 
 
 def looks_ahead(base):
