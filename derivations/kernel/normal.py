@@ -40,7 +40,7 @@ from .calculus import DOT, derive
 from .canonical import canonical, function_of, inclusion, matrix_power, normal, number, ordered_product, unit_of
 from .formulas import Statement
 from .rewriting import Pattern, rewrite
-from .structure import OutOfRange, entry, ranged, row, simplify_head
+from .structure import OutOfRange, entry, ranged, ranged_columns, row, simplify_head
 from .terms import Term
 
 UNIT = affine({}, 1)
@@ -235,12 +235,24 @@ class Reader:
             same = frozenset({ixs[0] - ixs[1], ixs[1] - ixs[0]})
             return guard([(Mono(), ONE)], same)
         out: Poly = []
-        for m, c in apart(self._raw(of)):
+        for m, c in apart(self._elements_of(of)):
             if len(m.word) != 1:
                 raise Undecided(f"no {kind} of the product {of}")
             a = Atom(kind, index=ixs, inner=m.word, shape=shape, real=m.word[0].real)
             out += rebound(m, times([(replace(opened(m), word=()), c)], self._one(a)))
         return out
+
+    def _elements_of(self, of: Term) -> Poly:
+        """A matrix whose rows or entries are taken: rewritten where that makes a recursion of it, both numbered from 1."""
+        return self.read(of) if self.rules and not _numbered(of) and self._becomes_recursion(of) else self._raw(of)
+
+    def _becomes_recursion(self, of: Term) -> bool:
+        try:
+            new = replace(self, trace=Trace()).read(of)  # what this relies on is nothing that the proof relies on
+        except Undecided:
+            return False
+        plain = all(len(m.word) == 1 and m.word[0].kind == "rec" and not _numbered(m.word[0].data) for m, _ in new)
+        return bool(new) and plain
 
     # algebra -------------------------------------------------------------------------------------
 
@@ -554,6 +566,11 @@ def _functions(x: Term) -> Term:
     if isinstance(x, tm.Deriv):
         return _functions(cast(Term, x.args[0]))
     return cast(Term, x.func(*[_functions(a) if isinstance(a, tm.Term) else a for a in x.args]))
+
+
+def _numbered(x: Term) -> bool:
+    """Whether rows or columns of a term have numbers of their own."""
+    return ranged(x) is not None or ranged_columns(x) is not None
 
 
 def mentions(a: Atom, names: frozenset[str]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from isoform.derivations.kernel.formulas import Equation, Statement
+from isoform.derivations.kernel.formulas import Assumption, Equation, Statement
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.prove import prove
-from isoform.derivations.kernel.scripts import Direct
+from isoform.derivations.kernel.scripts import Direct, Given, Hypothesis, Induction
 from isoform.derivations.kernel.terms import (
     Cond,
     Entry,
@@ -22,6 +24,7 @@ from isoform.derivations.kernel.terms import (
     le,
     matrix,
     recurrence,
+    vector,
     vectors,
 )
 
@@ -94,3 +97,26 @@ def test_an_entry_at_the_start_is_that_of_the_initial_value() -> None:
 def test_other_entries_and_times_are_refused(term: Term, value: Term, where: Cond) -> None:
     with pytest.raises(Unproved):
         show(term, value, where)
+
+
+def squares(name: str, by: Callable[[Term], Term]) -> Recurrence:
+    """A column whose entries are squared at each step."""
+    return recurrence(name, vector("h", d), lambda t, h: Stack(by(Row(h, r)), r, 1, d))
+
+
+def test_a_recursion_is_known_by_another_one_in_its_rows_too() -> None:
+    """The hypothesis of an induction reaches the rows that an update takes of the member before."""
+    one, other, wrong = squares("H", lambda e: e * e), squares("G", lambda e: e**2), squares("G", lambda e: e * e + e)
+    by = Induction(t, Direct(), Direct((Hypothesis(),)))
+    assert prove(Statement(Equation(one[t], other[t]), le(0, t)), by, no_lemma)
+    with pytest.raises(Unproved):
+        prove(Statement(Equation(one[t], wrong[t]), le(0, t)), by, no_lemma)
+
+
+def test_rows_that_are_numbered_otherwise_are_not_known_by_an_equal_recursion() -> None:
+    """Row 1 of rows numbered from 0 is their second one."""
+    from_0 = recurrence("Y", Stack(x[r].T, r, 0, T - 1), lambda t, Y: Y + Y)
+    same = Assumption("same", Equation(rows(1)[t], from_0[t]))
+    says = Statement(Equation(Row(rows(1)[t], 1), Row(from_0[t], 1)), le(2, T) & le(0, t), (same,))
+    with pytest.raises(Unproved):
+        prove(says, Direct((Given("same"),)), no_lemma)
