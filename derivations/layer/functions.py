@@ -31,17 +31,17 @@ def exp(x: Term) -> Term:
 
 def sigmoid(x: Term) -> Term:
     """1 / (1 + e^{-x})."""
-    return _called("sigmoid", lambda x: Num(1) / (1 + Exp(-x)), x)
+    return _called("sigmoid", lambda x: Num(1) / (Num(1) + Exp(-x)), x)
 
 
 def tanh(x: Term) -> Term:
     """The hyperbolic tangent, (1 - e^{-2x}) / (1 + e^{-2x})."""
-    return _called("tanh", lambda x: (1 - Exp(-2 * x)) / (1 + Exp(-2 * x)), x)
+    return _called("tanh", lambda x: (Num(1) - Exp(Num(-2) * x)) / (Num(1) + Exp(Num(-2) * x)), x)
 
 
 def softplus(x: Term) -> Term:
     """log(1 + e^x)."""
-    return _called("softplus", lambda x: Log(1 + Exp(x)), x)
+    return _called("softplus", lambda x: Log(Num(1) + Exp(x)), x)
 
 
 def absolute(x: Term) -> Term:

@@ -55,7 +55,7 @@ def gradient_step(s: Subject) -> Claim | None:
         )
 
     statement = Statement(says(), le(1, t))
-    misses = [variant(statement, "twice the gradient", says(2 * along)), variant(statement, "a step uphill", says(step=-rate))]
+    misses = [variant(statement, "twice the gradient", says(Num(2) * along)), variant(statement, "a step uphill", says(step=-rate))]
     misses += [variant(statement, "the gradient at the new state", says(at=run.H[t]))]
     if kept != before:
         misses += [variant(statement, "nothing fades", says(start=before))]

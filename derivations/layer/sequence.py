@@ -9,7 +9,7 @@ from ..claim import Claim, NearMiss, Source, variant
 from ..kernel import terms as tm
 from ..kernel.formulas import And, Equation, ForAll, Formula, Statement
 from ..kernel.scripts import Direct, Each, ForEach, Hypothesis, Induction, Lemma, Part, Reason, Script, Unfold, Using
-from ..kernel.terms import Index, Recurrence, Term, le, recurrence
+from ..kernel.terms import Index, Num, Recurrence, Term, le, recurrence
 from .linear import plus, times
 from .run import Run
 from .subject import Subject
@@ -32,10 +32,10 @@ def update(s: Subject) -> Claim:
         return And(Equation(run.H[t + 1], tm.Zero(*now.shape) if step is None else step), as_affine)
 
     statement = Statement(says(acted, written), le(0, t))
-    misses = [variant(statement, "the state before comes twice", says(2 * acted, written))]
+    misses = [variant(statement, "the state before comes twice", says(Num(2) * acted, written))]
     misses += [variant(statement, "the state before is forgotten", says(written))]
     misses += [variant(statement, "the state before is kept as it is", says(now, written))] if run.moves else []
-    misses += [variant(statement, "the write comes twice", says(acted, 2 * written))] if written is not None else []
+    misses += [variant(statement, "the write comes twice", says(acted, Num(2) * written))] if written is not None else []
     return s.claim(
         "update",
         f"the update is affine in the state; its transition: {run.update}",

@@ -131,7 +131,7 @@ def _corrected(s: Subject, found: Correction) -> Claim:
     fades = c != ONE
     small = (*within(along), *within(c)) if fades else within(along)
     across = z - (k.T * z / norm2(k)) * k
-    parts = (Product((ONE - along, ONE + along, (k.T * z) ** 2, ONE / norm2(k))),)
+    parts: tuple[Product, ...] = (Product((ONE - along, ONE + along, (k.T * z) ** 2, ONE / norm2(k))),)
     parts += (Product((ONE - c, ONE + c, norm2(across))),) if fades else ()
     own = Equation(moved(k), along * k)
     others = Implies(Equation(k.T * u, 0), Equation(moved(u), times(c, u)))
