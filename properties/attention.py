@@ -158,22 +158,43 @@ def weights_of(r: Row) -> Array:
 
 
 def _score_error(r: Row, precision: Precision) -> Array:
-    """How wrong each score may be: the scaled query, a dot product over d, and the difference to the largest score."""
+    """How wrong each exponent may be: a score, and its difference to a maximum or to a log-sum-exp.
+
+    A score is a dot product over d of a scaled query, or the scale times a dot product; log₂e in the scale, for powers of
+    two, is two roundings more (γ_{d+4}). Its difference to a maximum is rounded, that of two running maxima too, and
+    log₂e times it twice (4 units). A running maximum is times the scale where one block meets it, and the difference of
+    two is where the next one does: one unit of what it is, which is no less than the score and no more than the largest.
+    """
     scores = r.keys @ r.query
     dot = (gamma(len(r.query) + 4, precision.unit) + rounded_products(1, precision)) * (np.abs(r.keys) @ np.abs(r.query))
-    return dot + 2 * precision.unit * np.abs(scores - scores.max())
+    return dot + precision.unit * (4 * np.abs(scores - scores.max()) + np.maximum(np.abs(scores), np.abs(scores.max())))
+
+
+def _shift_error(r: Row, precision: Precision) -> Array:
+    """How wrong each probability e^{s - L} may be beside the errors of the scores, L being the log-sum-exp m + log Z.
+
+    Nothing is divided afterwards, so that what a softmax loses on the way (a shift of all exponents) is in the output: L is
+    rounded and, for powers of two, log₂e times it twice (3 units); log Z is off by the units of a logarithm and, for logs
+    of another base, twice more (4); and the difference of a score and L as `_score_error` has it.
+    """
+    scores = r.keys @ r.query
+    most = scores.max()
+    log = np.log(np.exp(scores - most).sum())
+    return precision.unit * (3 * np.abs(most + log) + 4 * log + 4 * np.abs(scores - most - log))
 
 
 def _row_bound(r: Row, truth: Array, precision: Precision) -> Array:
-    """Σ p_j |δ_j| |v_j - o| for errors δ in the scores, and the roundings of numerator and denominator.
+    """Σ p_j |δ_j| |v_j - o| for errors δ in the scores, the roundings of numerator and denominator, and Σ p_j |ε_j| |v_j|
+    for those of probabilities that are not divided by their sum (`_shift_error`).
 
-    Each key costs both of them at most an exponential (2 roundings), a change of the running maximum (3), a product and
-    a sum: γ_{6 n + 2}.
+    Each key costs numerator and denominator at most an exponential (2 roundings), a change of the running maximum (3), a
+    product and a sum: γ_{6 n + 2}.
     """
     p = weights_of(r)
-    error = np.expm1(_score_error(r, precision))
+    error, shift = np.expm1(_score_error(r, precision)), np.expm1(_shift_error(r, precision))
     own = (gamma(6 * len(p) + 2, precision.unit) + rounded_products(1, precision)) * (p @ np.abs(r.values) + np.abs(truth))
-    return ((p * error) @ np.abs(r.values - truth) + own) * SECOND_ORDER + precision.tiny * (1 + np.abs(r.values).sum(0))
+    found = (p * error) @ np.abs(r.values - truth) + (p * shift) @ np.abs(r.values) + own
+    return found * SECOND_ORDER + precision.tiny * (1 + np.abs(r.values).sum(0))
 
 
 def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Array], weights: Array) -> tuple[float, float]:
@@ -196,7 +217,7 @@ def derive(x: Instance, declaration: Any, causal: bool, toward: Mapping[str, Arr
         out = a @ r.values
         scores = np.abs(m.keys) @ np.abs(r.query) + np.abs(r.keys) @ np.abs(m.query)
         terms = a @ np.abs(m.values) + (a * scores) @ (np.abs(r.values) + np.abs(out))
-        error = np.expm1(_score_error(r, p).max()) + gamma(6 * len(a) + 2, p.unit)
+        error = np.expm1((_score_error(r, p) + _shift_error(r, p)).max()) + gamma(6 * len(a) + 2, p.unit)
         own = gamma(3 * (len(r.query) + sum(w.shape) + weights.shape[1]), p.unit) + rounded_products(6, p)
         size += float(np.abs(w) @ terms) * (6 * error + own)
     return value, size * SECOND_ORDER
