@@ -10,6 +10,7 @@ from typing import cast
 from sympy import Symbol
 
 from . import terms as tm
+from .structure import firsts
 from .terms import Term, free
 
 Commute = Callable[[Term, Term], bool]
@@ -154,5 +155,9 @@ def _slopes(x: tm.Rec, s: tm.Var, slopes: tuple[tuple[Term, Term], ...]) -> tupl
         return cast(Term, tm.substitute(new, {state: x.moved(t - 1), change: slope}))
 
     start = derive(x.init, s, commute, assumed, dict(slopes))
+    if isinstance(start, tm.Zero):  # its rows keep their numbers
+        start = 0 * x.init
+    if firsts(start) != firsts(x.init):
+        raise NotDifferentiable(f"the derivative of {x.init} numbers its rows or columns differently")
     family = tm.recurrence(f"{x.name}{DOT}", start, step, start=x.start, field=bound.field)
     return family, frozenset(assumed)

@@ -40,7 +40,7 @@ from .calculus import DOT, derive
 from .canonical import canonical, function_of, inclusion, matrix_power, normal, number, ordered_product, unit_of
 from .formulas import Statement
 from .rewriting import Pattern, rewrite
-from .structure import OutOfRange, entry, ranged, ranged_columns, row, simplify_head
+from .structure import OutOfRange, entry, firsts, ranged, ranged_columns, row, simplify_head
 from .terms import Term
 
 UNIT = affine({}, 1)
@@ -238,6 +238,8 @@ class Reader:
         for m, c in apart(self._elements_of(of)):
             if len(m.word) != 1:
                 raise Undecided(f"no {kind} of the product {of}")
+            if firsts(of) != _firsts_of_atom(m.word[0]):
+                raise Undecided(f"{of} numbers its rows or columns differently than what it is")
             a = Atom(kind, index=ixs, inner=m.word, shape=shape, real=m.word[0].real)
             out += rebound(m, times([(replace(opened(m), word=()), c)], self._one(a)))
         return out
@@ -571,6 +573,12 @@ def _functions(x: Term) -> Term:
 def _numbered(x: Term) -> bool:
     """Whether rows or columns of a term have numbers of their own."""
     return ranged(x) is not None or ranged_columns(x) is not None
+
+
+def _firsts_of_atom(a: Atom) -> tuple[Affine, Affine]:
+    """The numbers of an atom's first row and column: a recursion has those of its start wherever it is met, all others count from 1."""
+    rows, cols = firsts(a.data) if a.kind == "rec" else (UNIT, UNIT)
+    return (cols, rows) if a.transposed else (rows, cols)
 
 
 def mentions(a: Atom, names: frozenset[str]) -> bool:

@@ -72,6 +72,12 @@ def ranged_columns(x: Term) -> Span | None:
     return None
 
 
+def firsts(x: Term) -> tuple[Affine, Affine]:
+    """The numbers of the first row and of the first column of a term."""
+    rows, cols = (read(span[0] if span else sympy.Integer(1)) for span in (ranged(x), ranged_columns(x)))
+    return rows, cols
+
+
 def row(x: Term, i: Expr, facts: Guards) -> Term:
     """Row i of a term. Raises OutOfRange if the row is not known to exist."""
     match x:
@@ -302,4 +308,4 @@ def _expr(a: Affine) -> Expr:
     return write(a)
 
 
-__all__ = ["OutOfRange", "column", "entry", "free", "ranged", "ranged_columns", "row", "simplify_head"]
+__all__ = ["OutOfRange", "column", "entry", "firsts", "free", "ranged", "ranged_columns", "row", "simplify_head"]

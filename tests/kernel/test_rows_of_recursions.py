@@ -6,24 +6,31 @@ from collections.abc import Callable
 
 import pytest
 
+from isoform.derivations.evaluate import certify
 from isoform.derivations.kernel.formulas import Assumption, Equation, Statement
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.prove import prove
 from isoform.derivations.kernel.scripts import Direct, Given, Hypothesis, Induction
 from isoform.derivations.kernel.terms import (
+    Block,
     Cond,
+    Conj,
+    Deriv,
     Entry,
     Eye,
+    Power,
     Recurrence,
     Row,
     Stack,
     Term,
+    entries,
     equal,
     indicator,
     indices,
     le,
     matrix,
     recurrence,
+    scalar,
     vector,
     vectors,
 )
@@ -120,3 +127,42 @@ def test_rows_that_are_numbered_otherwise_are_not_known_by_an_equal_recursion() 
     says = Statement(Equation(Row(rows(1)[t], 1), Row(from_0[t], 1)), le(2, T) & le(0, t), (same,))
     with pytest.raises(Unproved):
         prove(says, Direct((Given("same"),)), no_lemma)
+
+
+ROW, e = le(0, t) & le(1, s) & le(s, T), scalar("e")
+SCALED = recurrence("X", Stack(x[r].T, r, 0, T), lambda t, X: e * X)
+TURNED = recurrence("X", Stack(x[r].T, r, 0, T).T, lambda t, X: 2 * X)
+SQUARE = recurrence("X", entries(Row(x[r], s + 1), r, (0, d - 1), s, (0, d - 1)), lambda t, X: 2 * X)
+WITHIN = le(0, t) & le(1, s) & le(s, d - 1)
+
+
+@pytest.mark.parametrize(
+    ("other", "term", "where"),
+    [
+        (Block([SCALED[t]]), SCALED[t], ROW),
+        (2 * Block([Conj(SCALED[t])]), 2 * SCALED[t], ROW),
+        (Block([TURNED[t]]).T, TURNED[t].T, ROW),
+        (Power(SQUARE[t], 1), SQUARE[t], WITHIN),
+        (Block([Deriv(SCALED[t], e)]), Deriv(SCALED[t], e), ROW),
+        (Deriv(Block([SCALED[t]]), e), Deriv(SCALED[t], e), ROW),
+    ],
+    ids=["a block", "a multiple of a block", "a turned block", "a power", "a block of a derivative", "the derivative of a block"],
+)
+def test_row_1_of_a_block_is_no_row_1_of_what_begins_with_row_0(other: Term, term: Term, where: Cond) -> None:
+    false = Statement(Equation(Row(other, s), Row(term, s)), where)
+    assert certify(false).holds is False
+    with pytest.raises(Unproved):
+        prove(false, Direct(), no_lemma)
+
+
+@pytest.mark.parametrize(
+    ("other", "value"),
+    [
+        (Row(Block([P[t]]), s), Row(P[t], s)),
+        (Row(Deriv(SCALED[t], e), s), Deriv(Row(SCALED[t], s), e)),
+        (Row(2 * SCALED[t], s), 2 * Row(SCALED[t], s)),
+    ],
+    ids=["a block", "a derivative", "a multiple"],
+)
+def test_rows_of_one_numbering_are_the_same(other: Term, value: Term) -> None:
+    assert show(other, value, ROW)
