@@ -60,7 +60,7 @@ def test_right():
 def test_forgetful():
     return kernels.forgetful
 
-@isoform.conformance("delta-rule", level="quick", laws=("layout",), call_limit=1.0)
+@isoform.conformance("delta-rule", level="quick", laws=("layout",), call_limit=0.25)
 def test_hanging():
     return "kernels:hanging"
 
@@ -142,7 +142,7 @@ def test_a_violation_is_said_in_words_and_runs_again(seen, project):
 
 
 def test_a_hang_and_a_test_that_returns_nothing_are_said_in_a_sentence(seen):
-    assert "smallest: the call did not return within 1 s" in seen
+    assert re.search("smallest: the call did not return within (0.25 s of its own time|0.75 s)", seen)
     assert "the test returned None: it returns the kernel, or its name" in seen
     assert "expected: the start is not read (https://example.org/1), since 2026-01-01, until 2999-01-01" in seen
 
