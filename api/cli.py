@@ -72,9 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = isoform_command.main(args=arguments, prog_name="isoform", standalone_mode=False)
         sys.stdout.flush()
         return int(code or Exit.HELD)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return Exit.USAGE
+    except click.ClickException as error:
+        return _say(_refusal(error), Exit.USAGE)
     except (UnknownName, ColumnError) as error:
         return _say(str(error), Exit.USAGE)
     except (KeyboardInterrupt, click.Abort):
@@ -86,6 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--traceback" in arguments:
             traceback.print_exc()
         return _say(f"isoform itself failed: {type(error).__name__}: {' '.join(str(error).split())}", Exit.FAILED)
+
+
+def _refusal(error: click.ClickException) -> str:
+    """What is wrong with a call, in one line that also says where its options are listed."""
+    line, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
+    return f"{line.rstrip('.')} (`{context.command_path} --help` lists what there is)" if context else line
 
 
 def _say(line: str, code: Exit) -> int:

@@ -54,7 +54,7 @@ def command(
             book.reserve(directory)
             report = tables.watched(wanted)
     except (book.MissingLibrary, book.UnusableFolder) as error:
-        raise click.UsageError(str(error)) from None
+        raise click.ClickException(str(error)) from None
     pages = book.write(report, directory)
     if as_json:
         facts = {"schema": outcome.SCHEMA, "index": str(directory / "index.html"), "pages": pages, "summary": report.summary}

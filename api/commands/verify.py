@@ -65,4 +65,4 @@ def _check_target(path: Path) -> None:
     """Refuse, before a long run, a file that could not be written after it."""
     folder = path.absolute().parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise click.UsageError(f"--certificate {path}: a file in a folder that can be written to is needed")
+        raise click.ClickException(f"--certificate {path}: a file in a folder that can be written to is needed")

@@ -91,7 +91,7 @@ def test_an_unknown_id_gets_the_nearest_match(run, command):
 def test_usage_errors(run, arguments):
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert err
+    assert err.startswith("isoform: ") and err.endswith("\n") and err.count("\n") == 1
 
 
 def test_isoform_itself_failing_is_one_clear_line(run, calls, monkeypatch):
