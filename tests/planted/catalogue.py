@@ -1,7 +1,7 @@
 """The catalogue of planted faults: kernels that are wrong in one way, by the kinds of fault that sequence-layer code has.
 
-A kind is K1 … K19, as the laws name what they are there for. K18, a wrong symbolic engine, is no fault of a kernel: it is
-planted as wrong edits of the engine (``edits/``). Every kernel has the plain call of its operator, and is an attribute of
+A kind is one of `KINDS` of the laws, which name by it what they are there for. K18, a wrong symbolic engine, is no fault of a
+kernel: it is planted as wrong edits of the engine (``edits/``). Every kernel has the plain call of its operator, and is an attribute of
 this module under its name.
 """
 
@@ -14,26 +14,6 @@ from isoform.impl.mamba import convolution
 from . import gated, recurring
 from .faults import attention, composing, gates, memories, rwkv, scans, sight, systems
 
-KINDS = {
-    "K1": "a state that is passed in",
-    "K2": "a state that is handed out",
-    "K3": "tails, tiles, few tokens",
-    "K4": "extreme gates",
-    "K5": "the gradient alone",
-    "K6": "padding",
-    "K7": "packed sequences",
-    "K8": "the causal frontier",
-    "K9": "empty rows, garbage behind the mask",
-    "K10": "windows",
-    "K11": "aliasing and mutation",
-    "K12": "precision of state and sums",
-    "K13": "layout, groups, strides",
-    "K14": "company in the batch",
-    "K15": "another convention",
-    "K16": "discretisation",
-    "K17": "convolutions and scans",
-    "K19": "what a blind check lets through",
-}
 LINEAR, DELTA = "linear-attention", "delta-rule"
 RETENTION, GATED, CHANNELS, GATED_DELTA = gated.GATES
 GATES = tuple(gated.GATES)
