@@ -9,14 +9,18 @@ from .strategies import WIDE, Case
 from .tensors import DTYPES
 
 PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS = "packing", "gradient", "groups", "unequal", "mixed", "constant", "lengths"
-REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS, *DTYPES)
+NONFINITE, COMPLEX = "nonfinite", "complex"
+REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS, NONFINITE, COMPLEX, *DTYPES)
 """Packed sequences, gradients, more than one group of heads or weights, K ≠ V, gates of float32 beside 16 bits, weights without an
-axis of time, more keys or fewer than queries, and dtypes."""
+axis of time, more keys or fewer than queries, NaN and infinity in tokens that a row does not see, complex
+numbers, and dtypes."""
 FLAGS = {
     MIXED: (WIDE,),
     CONSTANT: ("constant-weights",),
     GROUPS: ("grouped", "grouped-writes", "other-groups"),
     LENGTHS: ("longer", "shorter"),
+    NONFINITE: ("hidden",),
+    COMPLEX: ("complex",),
 }
 """The structure of a case that goes with a word."""
 FALLBACK = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..limits import NONFINITE
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
 from ..tensors import rounded
@@ -77,7 +78,7 @@ def _masked(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     total = form.limits.fit_size("t", operator.length(x) + ADDED)
     for where, positions in _places(operator.length(x), total, batch, rng).items():
         alone = [operator.refer(operator.cut(x, 0, len(at))) for at in positions]
-        for kind, content in (("numbers", LOUD), ("NaN", np.nan)):
+        for kind, content in (("numbers", LOUD), ("NaN", np.nan))[: 1 if NONFINITE in form.limits.refuses else 2]:
             padded = _hidden(operator, x, positions, total, content, rng)
             for how, function in (("", form.function), *ways(operator, form, case, padded)):
                 found, _ = operator.run(function, padded)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..limits import NONFINITE
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
 from . import gradients
@@ -69,7 +70,9 @@ def _behind(case: Case) -> Case:
 
 
 def _sees(operator: Operator, form: Form) -> str:
-    return "" if operator.sees is not None else f"{operator.name} has no keys"
+    if operator.sees is None:
+        return f"{operator.name} has no keys that a row could be kept from seeing"
+    return form.limits.reason(NONFINITE) if NONFINITE in form.limits.refuses else ""
 
 
 def _masks(operator: Operator, form: Form) -> str:

@@ -31,7 +31,10 @@ def _state_alone(operator: Operator, form: Form, case: Case) -> Iterator[Compari
 
 
 def _one_step(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
-    """Each member of the batch has one entry of the state that is 1, or one of what is written, and no other: the map, column by column."""
+    """Each member of the batch has one entry of the state that is 1, or one of what is written, and no other: the map, column by column.
+
+    A form that takes no single token is asked for as few as it takes.
+    """
     x = instance(operator, case)
     assert x.state is not None
     silent = {name: x.inputs[name] for name in operator.silent}
@@ -52,8 +55,8 @@ def _one_step(operator: Operator, form: Form, case: Case) -> Iterator[Comparison
         own = found[part] if found.shape == truth.output.shape else found
         yield Comparison(f"output of each {what}", own, truth.output[part], truth.bound[part], truth.sharp[part])
         assert truth.states is not None and truth.states_bound is not None
-        kept = last[part] if np.shape(last) == truth.states[:, 1].shape else last
-        yield Comparison(f"state after each {what}", kept, truth.states[part, 1], truth.states_bound[part, 1])
+        kept = last[part] if np.shape(last) == truth.states[:, -1].shape else last
+        yield Comparison(f"state after each {what}", kept, truth.states[part, -1], truth.states_bound[part, -1])
 
 
 def _values(operator: Operator) -> tuple[str, ...]:

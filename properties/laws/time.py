@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..limits import LENGTHS
+from ..limits import LENGTHS, NONFINITE
 from ..operator import Form, Instance, Operator
 from ..strategies import Case
 from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, rows, state_after
@@ -22,7 +22,8 @@ def _prefix_invariance(operator: Operator, form: Form, case: Case) -> Iterator[C
     for n in form.limits.kept("t", {1, steps // 2, steps - 1, form.limits.fit_size("t", 1)} & set(range(1, steps))):
         alone, _ = operator.run(form.function, operator.cut(x, 0, n))
         yield outputs(f"the first {n} tokens alone", alone, truth, 0, n)
-        kinds = ("other", "nan", "inf") if "quarantine" in operator.capabilities else ("other",)
+        quarantine = "quarantine" in operator.capabilities and NONFINITE not in form.limits.refuses
+        kinds = ("other", "nan", "inf") if quarantine else ("other",)
         for kind in kinds:
             found, state = operator.run(form.function, later(operator, x, n, kind, case))
             yield outputs(f"the first {n} tokens, later ones {kind}", rows(found, 0, n), truth, 0, n)

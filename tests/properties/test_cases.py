@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from isoform.properties.columns import columns, operators
 from isoform.properties.discretization import equilibrium
 from isoform.properties.gates import FLOATS, unit
+from isoform.properties.laws.packing import places
 from isoform.properties.strategies import Case
 from isoform.properties.tensors import DTYPES, rounded, tensor
 
@@ -90,3 +91,10 @@ def test_drawn_lengths_reach_the_edges():
 
     collect()
     assert {0, 1, 2} <= seen
+
+
+@given(st.integers(0, 50), st.sampled_from([1, 2, 16, 64]), st.integers(0, 10))
+def test_packed_sequences_follow_each_other_from_the_first_token_on(steps, chunk, seed):
+    case = Case("delta-rule", (("chunk", chunk),), seed=seed)
+    ends = places(case, steps)
+    assert ends[0] == 0 and ends == sorted(ends) and ends[-1] <= steps
