@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from isoform.environment import environment
 from isoform.inspection import show_to_dict
+from isoform.levels import LEVELS
 from isoform.outcome import Report, law_to_dict
-from isoform.plan import LEVELS
 
 if TYPE_CHECKING:
     from isoform.derivations.claim import ClaimResult

@@ -27,10 +27,7 @@ COMMANDS = {
     "new": "Write the files of a new architecture from a description.",
     "lock": "Write claims.lock, or check it.",
 }
-EPILOG = (
-    "Exit codes: 0 all hold; 1 violated, or not the expected verdict; 2 usage; 3 unverified; "
-    "4 isoform itself failed; 130 interrupted."
-)
+EPILOG = "Exit codes: 0 all hold; 1 violated, or not the expected verdict; 2 usage; 3 unverified; 4 isoform itself failed; 130 interrupted."
 
 
 class _Lazy(click.Group):

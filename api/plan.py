@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from isoform.levels import LEVELS
 from isoform.pool import Task, default_jobs, threads_each
 from isoform.selection import column, select
 
 if TYPE_CHECKING:
     from isoform.derivations.claim import Claim, ClaimResult
 
-LEVELS = ("quick", "default", "deep")
 PATIENCE = {"quick": 2.0, "default": 10.0, "deep": 60.0}
 """A column's cross-check may take this many times the limit of a claim, on each thread it may use."""
 

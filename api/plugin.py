@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from isoform.checking.marking import LAW, MARK, conformance_of
+from isoform.levels import LEVELS
 
 if TYPE_CHECKING:
     from isoform.checking.items import Bench
-LEVELS = ("quick", "default", "deep")
+
 PROPERTY = "isoform"
 """The name under which an item's report carries what came of its law, from workers of xdist too."""
 ROW = ("test", "law", "verdict", "worst")

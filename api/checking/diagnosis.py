@@ -145,9 +145,7 @@ def _sizes(case: dict[str, Any], a: str, b: str, holds: Callable[[int, int], boo
     return holds(sizes[a], sizes[b]) if a in sizes and b in sizes else None
 
 
-def _joined(
-    needed: Sequence[Condition], passing: Sequence[tuple[dict[str, Any], int | None]], few: float
-) -> tuple[Condition, ...]:
+def _joined(needed: Sequence[Condition], passing: Sequence[tuple[dict[str, Any], int | None]], few: float) -> tuple[Condition, ...]:
     """Conditions that hold in all failing cases, and together in as few of the others as can be had by adding the best."""
     chosen: list[Condition] = []
     left = list(passing)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isoform.checking.target import Target, Unusable, nearest
+from isoform.levels import LEVELS
 from isoform.pool import default_jobs
 
-LEVELS = ("quick", "default", "deep")
 ALIASES = {"simple-gla": "gated-retention", "ssd": "gated-retention"}
 """Other names of operators."""
 DISCRETIZATIONS = {"euler": "selective-scan", "zoh": "selective-scan-zoh"}

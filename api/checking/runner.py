@@ -77,9 +77,7 @@ class Progress:
     again: bool = False
 
 
-def run(
-    plan: CheckPlan, function: Kernel | None = None, watch: Watch = lambda event: None, witnesses: Path | None = None
-) -> CheckReport:
+def run(plan: CheckPlan, function: Kernel | None = None, watch: Watch = lambda event: None, witnesses: Path | None = None) -> CheckReport:
     """Run a plan to its end, its first violation (if it is to fail fast), or an interrupt; write witnesses to a folder."""
     begin = time.perf_counter()
     progress = Progress()

@@ -41,6 +41,7 @@ class Record:
         self.tried.append(Tried(case, what, fine))
         self.notes.write("tried", (what, fine))
 
+
 def try_law(plan: CheckPlan, limits: Mapping[str, Any], name: str, path: Path | None, function: Kernel | None = None) -> LawReport:
     """Hold the kernel against one law. What is done is noted to the path; without one, the process is not one that may die."""
     from isoform.properties.crosscheck import LEVELS

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from isoform.commands import options
+from isoform.levels import LEVELS
 
 
 @click.command()
@@ -14,7 +15,7 @@ from isoform.commands import options
 @click.option("--as", "operator", required=True, metavar="OPERATOR", help="What it should compute, e.g. gated-delta-rule.")
 @click.option("--signature", default="plain", show_default=True, help="How it is called: plain (fla), mamba, sdpa, onnx.")
 @click.option("--map", "mapping", default="", help="Small differences from the signature, e.g. q=query,k=key.")
-@click.option("--level", type=click.Choice(["quick", "default", "deep"]), default="default", show_default=True, help="How much is tried.")
+@click.option("--level", type=click.Choice(LEVELS), default="default", show_default=True, help="How much is tried.")
 @options.seed
 @click.option("--precision", default="", help="Of sums and operands, e.g. bf16-operands.  [default: read from the dtype]")
 @click.option("--discretization", default=None, help="Of the selective scan: euler (the default) or zoh.")

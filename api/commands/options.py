@@ -11,6 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from isoform.levels import LEVELS
+
 
 def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
     if math.isnan(value):
@@ -21,9 +23,7 @@ def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there.")
 jobs = click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes.  [default: the number of cores]")
 symbolic_only = click.option("--symbolic-only", is_flag=True, help="Leave out the numeric cross-checks.")
-level = click.option(
-    "--level", type=click.Choice(["quick", "default", "deep"]), default="quick", show_default=True, help="Of the cross-checks."
-)
+level = click.option("--level", type=click.Choice(LEVELS), default="quick", show_default=True, help="Of the cross-checks.")
 given = click.option("--from", "given", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Check this certificate.")
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every random choice.")
 time_limit = click.option(

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from isoform import levels
 from isoform.impl import linear_attention
 from isoform.properties.columns import columns
 from isoform.properties.crosscheck import LEVELS, crosscheck
@@ -49,7 +50,8 @@ def test_an_unknown_level_is_refused():
 
 
 def test_levels_grow():
-    quick_, default, deep = (LEVELS[n] for n in ("quick", "default", "deep"))
+    assert tuple(LEVELS) == levels.LEVELS
+    quick_, default, deep = LEVELS.values()
     assert quick_.examples < default.examples < deep.examples
     assert quick_.corners is not None and default.corners is None and deep.corners is None
 
