@@ -17,6 +17,7 @@ Rule: TypeAlias = Callable[..., Term]
 
 
 TAKEN = {"t", "s"}  # the time, and where a run is cut
+CITED = {"affine", "delta-rule"}  # columns whose theorems those of a layer rest on
 
 
 class LayerError(ValueError):
@@ -68,6 +69,9 @@ def layer(
         _new(n, rules[n], starts[n], {**at(t), **before})
     build = _joint if coupled else _apart
     states, start, members = build(starts, rules, at, field)
+    for n, S in members(0).items():
+        if t in tm.free(S):
+            raise LayerError(f"the update of {n} uses a time t from outside; what depends on the time is an input")
     earlier = {f"{n}_before": S for n, S in members(t - 1).items()}
     wanted = _names(read, "read", {*families, *constants, *state, *earlier})
     output = _called(read, "read", wanted, {**at(t), **members(t), **earlier})
@@ -102,6 +106,8 @@ def _checked(
     """The domain of every input and parameter."""
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise LayerError(f"a layer's name is made of small letters, digits and single hyphens, as in gated-delta-rule, not {name!r}")
+    if name in CITED:
+        raise LayerError(f"a layer cannot be called {name}, which its theorems would be confused with; call it my-{name}, for instance")
     if not source.strip():
         raise LayerError(f"{name} needs a source: the paper and equation that it comes from")
     if not state:
@@ -111,6 +117,9 @@ def _checked(
         raise LayerError(f"{name} uses the name {min(twice)!r} twice among its inputs, parameters and states")
     if unknown := set(domains) - {*inputs, *parameters}:
         raise LayerError(f"{name} gives a domain for {min(unknown)!r}, which is no input and no parameter of it")
+    own = {f"{n}{mark}" for n in (*state, "_".join(state)) for mark in ("0", "_before")}
+    if taken := own & set(names):
+        raise LayerError(f"{name} uses the name {min(taken)!r}, which is that of a state before; call it something else")
     symbols = {x.name for size in (*inputs.values(), *parameters.values(), *state.values()) for e in _shape(size) for x in _free(e)}
     if taken := symbols & TAKEN:
         raise LayerError(f"{name} has a size called {min(taken)!r}, which is a time here; call it something else")

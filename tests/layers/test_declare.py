@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from isoform.derivations.kernel.terms import Diag, Eye, Num, Var, indices
+from isoform.derivations.kernel.terms import Diag, Eye, Family, Num, Var, indices
 from isoform.derivations.layer import LayerError, classify, derive, layer
 from isoform.derivations.layer.functions import absolute, entrywise, larger, over, sigmoid, softplus, tanh
-from isoform.derivations.verification import verify_claim
+from isoform.derivations.verification import prove_claim, verify_claim
 
 d_k, d_v = indices("d_k d_v")
 RIGHT: dict[str, Any] = {
@@ -19,6 +19,8 @@ RIGHT: dict[str, Any] = {
     "read": lambda S, q: S * q,
     "source": "a paper",
 }
+
+DELTA = RIGHT | {"inputs": {"q": d_k, "k": d_k, "v": d_v, "beta": 1}, "update": lambda S, k, v, beta: S - beta * (S * k - v) * k.T}
 
 
 def test_a_declaration() -> None:
@@ -70,6 +72,9 @@ def test_states_apart_and_together() -> None:
         ({"domains": {"z": "real"}}, "wrong gives a domain for 'z', which is no input and no parameter of it"),
         ({"domains": {"q": "q >= 0"}}, "the domain of q in wrong starts with real or complex, as in 'real, 0 <= q <= 1', not 'q >= 0'"),
         ({"parameters": {"q": 1}}, "wrong uses the name 'q' twice among its inputs, parameters and states"),
+        ({"parameters": {"S0": (d_v, d_k)}}, "wrong uses the name 'S0', which is that of a state before; call it something else"),
+        ({"parameters": {"S_before": d_k}}, "wrong uses the name 'S_before', which is that of a state before; call it something else"),
+        ({"update": lambda S, v: S + v * Family("k", d_k)[indices("t")[0] - 1].T}, "the update of S uses a time t from outside"),
         ({"update": lambda S, w: S}, "the update of S uses 'w', which is no input, parameter or state; there are S, k, q, v"),
         ({"read": lambda S, w: S}, "read uses 'w', which is no input, parameter or state; there are S, S_before, k, q, v"),
         ({"update": lambda S, k, v: S + k * v.T}, "the update of S does not fit together: cannot add a d_k x d_v term to a d_v x d_k term"),
@@ -93,6 +98,15 @@ def test_names() -> None:
     for name in ("Wrong", "a_b", "-a", ""):
         with pytest.raises(LayerError, match="a layer's name is made of small letters"):
             layer(name, **RIGHT)
+
+
+def test_a_layer_is_not_taken_for_the_columns_that_its_theorems_rest_on() -> None:
+    for name in ("affine", "delta-rule"):
+        with pytest.raises(LayerError, match=f"a layer cannot be called {name}, which its theorems would be confused with"):
+            layer(name, **RIGHT)
+    claims = derive(layer("my-delta-rule", **DELTA))
+    cited = {lemma for c in claims for lemma in prove_claim(c, claims).lemmas}
+    assert {lemma.partition("/")[0] for lemma in cited} == {"my-delta-rule", "affine", "delta-rule"}
 
 
 def test_names_of_ours_give_way_to_those_of_the_layer() -> None:
