@@ -186,6 +186,16 @@ BESIDE = {
     "batch-company": "what else is in the batch matters",
 }
 """What it says that a law is violated where outputs and states are right."""
+UNSEEN = ("prefix-invariance", "padding-mask", "sight")
+NONFINITE = (
+    "only NaN and infinity reach rows that do not see them (0 · NaN), numbers do not: "
+    "a kernel that does not claim to hold them off is checked with --limits 'no nonfinite'"
+)
+
+
+def _only_nonfinite(law: LawReport) -> bool:
+    """Whether a law fails in nothing but comparisons beside tokens that are NaN or infinite."""
+    return all(re.search(r"\b(nan|inf)\b", t.what, re.IGNORECASE) for t in law.tried if not t.fine)
 
 
 def _patterns(laws: Sequence[LawReport]) -> Iterator[Diagnosis]:
@@ -197,4 +207,6 @@ def _patterns(laws: Sequence[LawReport]) -> Iterator[Diagnosis]:
     elif outputs == "violated" and states == "holds":
         yield Diagnosis("the state is right, so the update is: the read-out is not", CORE[:1])
     elif outputs == "holds":
+        if unseen := tuple(law.law for law in laws if law.verdict == "violated" and law.law in UNSEEN and _only_nonfinite(law)):
+            yield Diagnosis(NONFINITE, unseen)
         yield from (Diagnosis(says, (law,)) for law, says in BESIDE.items() if verdicts.get(law) == "violated")

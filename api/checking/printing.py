@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,6 +18,11 @@ from isoform.tables import _table as table
 if TYPE_CHECKING:
     from isoform.checking.replaying import ReplayReport
     from isoform.pool import Event
+
+DETAILED = 3
+"""Violated laws, at most, that are shown with their witnesses; the others have a line each."""
+ELSEWHERE = re.compile(r"\S+ has no |there is no |there are no ")
+"""How the reason begins why a law does not apply, if it is no reason of the kernel's."""
 
 
 @contextmanager
@@ -57,30 +63,47 @@ def print_report(report: CheckReport) -> None:
     screen.print(rows)
     for line in (*_left_out(report.laws), *_remarks(report)):
         screen.print(line)
-    for law in report.violated:
-        for line in _known(law.law, report) if law.law in report.expected else _witnesses(law):
-            screen.print(line, soft_wrap=True)
-    for problem in report.problems:
-        screen.print(Text.assemble(("\nviolated  ", "red"), problem), soft_wrap=True)
     for found in report.diagnosis:
         screen.print(Text.assemble(("\ndiagnosis  ", "bold"), found.says))
-    snippet = next((w.snippet for law in report.violated for w in (law.smallest, law.worst) if w is not None and w.snippet), "")
+    told = telling(report)
+    for line in (*(line for law in told[:DETAILED] for line in _witnesses(law)), *_others(told[DETAILED:]), *_standing(report)):
+        screen.print(line, soft_wrap=True)
+    snippet = next((w.snippet for law in (*told, *report.violated) for w in (law.smallest, law.worst) if w and w.snippet), "")
     if snippet:
         screen.print(Text(f"\n{snippet}"), soft_wrap=True)
     screen.print(_summary(report))
 
 
-def _known(law: str, report: CheckReport) -> Iterator[Text]:
-    """A law that is violated as expected."""
-    yield Text.assemble(("\nexpected  ", "yellow"), (law, "bold"), f": {report.expected[law]}")
+def telling(report: CheckReport) -> list[LawReport]:
+    """The laws that are violated and not expected to be, the most telling first: one of each diagnosis, then in the order of the table."""
+    new = [law for law in report.violated if law.law not in report.expected]
+    first = [next((law for law in new if law.law in found.laws), None) for found in report.diagnosis]
+    return list({law.law: law for law in (*first, *new) if law is not None}.values())
+
+
+def _others(laws: Iterable[LawReport]) -> Iterator[Text]:
+    """Violated laws by their smallest cases, in a line each."""
+    for n, law in enumerate(laws):
+        shown = f": {law.smallest.breaks}" if law.smallest else ""
+        yield Text.assemble("" if n else "\n", ("also violated  ", "red"), (law.law, "bold"), shown)
+
+
+def _standing(report: CheckReport) -> Iterator[Text]:
+    """Laws that are violated as expected, and what is wrong with the list of them."""
+    for law in report.violated:
+        if law.law in report.expected:
+            yield Text.assemble(("\nexpected  ", "yellow"), (law.law, "bold"), f": {report.expected[law.law]}")
+    for problem in report.problems:
+        yield Text.assemble(("\nviolated  ", "red"), problem)
 
 
 def _left_out(laws: Iterable[LawReport]) -> Iterator[Text]:
-    """Laws without a verdict, by the reason why."""
+    """Laws without a verdict, by the reason why; those of other layers, and of forms beside the one that is checked, together."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for law in laws:
         if law.verdict in ("not-applicable", "unverified"):
-            reasons.setdefault((law.verdict, law.detail), []).append(law.law)
+            elsewhere = law.verdict == "not-applicable" and ELSEWHERE.match(law.detail)
+            reasons.setdefault((law.verdict, "of other layers or other forms" if elsewhere else law.detail), []).append(law.law)
     for (verdict, reason), names in reasons.items():
         yield Text.assemble((f"{verdict}  ", COLOURS[verdict]), f"{reason}: ", (", ".join(names), "bold"))
 

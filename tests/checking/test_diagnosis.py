@@ -100,3 +100,14 @@ def test_the_backward_pass_is_accused_only_beside_a_right_forward_pass():
 
 def test_nothing_is_said_of_a_kernel_that_holds():
     assert diagnose([law("form-equals-oracle", "holds", tried(lambda c: False, LENGTHS))]) == ()
+
+
+@pytest.mark.parametrize(
+    ("failing", "told"),
+    [("the first 1 tokens, later ones nan", True), ("the first 1 tokens, later ones other", False), ("the first 1 tokens alone", False)],
+)
+def test_nan_that_reaches_what_does_not_see_it_is_told_from_numbers_that_do(failing, told):
+    right = LawReport("form-equals-oracle", "", "holds")
+    both = tuple(Tried(case(t=n), what, what != failing) for n in (2, 3) for what in ("the first 1 tokens, later ones inf", failing))
+    wrong = LawReport("prefix-invariance", "", "violated", tried=both)
+    assert any("no nonfinite" in d.says and d.laws == ("prefix-invariance",) for d in diagnose((right, wrong))) is told
