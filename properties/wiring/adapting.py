@@ -10,7 +10,7 @@ from ..operator import Operator
 from . import calls
 from .axes import reordered, size
 from .convention import CODES, OUT, STATE, Argument, Wiring
-from .settling import settle
+from .settling import optional, settle, showing
 
 Given = Mapping[str, Any]
 """The arguments of a plain call."""
@@ -33,7 +33,7 @@ def adapt(function: Callable[..., Any], operator: Operator, wiring: Wiring) -> C
 
 def presented(call: Callable[..., Any], names: Iterable[str], like: Callable[..., Any], kind: Any = inspect.Parameter.KEYWORD_ONLY) -> Any:
     """A callable with a signature of these names, all optional, under the name of another one."""
-    call.__signature__ = inspect.Signature([inspect.Parameter(n, kind, default=None) for n in names])  # type: ignore[attr-defined]
+    showing(call, optional(names, kind))
     call.__name__ = getattr(like, "__name__", type(like).__name__)
     call.__qualname__ = getattr(like, "__qualname__", call.__name__)
     call.__module__ = getattr(like, "__module__", None) or "MODULE"

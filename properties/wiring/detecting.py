@@ -19,6 +19,7 @@ from . import calls, probing
 from .adapting import adapt, shown
 from .convention import Wiring
 from .limiting import both
+from .settling import parameters
 
 TOKENS = ((0, 1, 2, 3, 17, 65, 1024), (4, 5, 8, 12, 16, 24, 31, 32, 33, 48, 63, 64, 96, 128, 129, 192))
 WIDTHS = ((1, 2, 3, 5), (4, 8, 12, 16, 17, 24, 32, 33, 48, 64))
@@ -177,7 +178,7 @@ def _pattern(axis: str, answers: Mapping[int, probing.Answer], now: int) -> Size
 
 def _gradient(operator: Operator, adapted: Callable[..., Any], base: Case) -> str:
     """Why no gradient can be asked for, or ""."""
-    x = probing.drawn(operator, base, shown_by(adapted))
+    x = probing.drawn(operator, base, parameters(adapted) or ())
     leaves = {n: t.requires_grad_() if differentiable(t) else t for n, t in operator.tensors(x).items()}
     try:
         results = tensors_in(adapted(**{**leaves, **operator.arguments(adapted, x)}))
@@ -194,8 +195,3 @@ def _gradient(operator: Operator, adapted: Callable[..., Any], base: Case) -> st
     except Exception:
         return ""
     return ""
-
-
-def shown_by(adapted: Callable[..., Any]) -> set[str]:
-    """The names of the arguments of an adapted kernel."""
-    return set(adapted.__signature__.parameters)  # type: ignore[attr-defined]

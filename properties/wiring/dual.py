@@ -12,7 +12,7 @@ from typing import Any
 
 from ..operator import pair
 from ..tensors import joined
-from .settling import parameters
+from .settling import parameters, showing
 
 POLE = 2.0**-60
 GONE = -1e4
@@ -41,8 +41,7 @@ def into(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     absent = {"initial_state": "initial_states", "output_final_state": "return_final_states"}
     kept = [p for n, p in inspect.signature(call).parameters.items() if absent.get(n, "x") in known]
-    call.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
-    return call
+    return showing(call, kept)
 
 
 def _both(first: Any, second: Any) -> Any:

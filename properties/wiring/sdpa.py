@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..operator import Operator
 from .convention import OUT, Argument, Bridge, Result, Wiring, WiringError
-from .settling import open_ended, parameters
+from .settling import open_ended, parameters, showing
 
 KNOWN = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 """The arguments of PyTorch's function, whose signature Python cannot read, and of what passes all arguments on to it."""
@@ -53,8 +54,7 @@ def _into(causal: bool, kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     shown = [*"qkv", *(("scale",) if "scale" in taken else ()), *(("mask", "window_size") if "attn_mask" in taken else ())]
     kept = [p for n, p in inspect.signature(call).parameters.items() if n in shown]
-    call.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
-    return call
+    return showing(call, kept)
 
 
 def _visible(q: Any, k: Any, causal: bool, mask: Any, window: int | None) -> Any:
@@ -90,20 +90,4 @@ def _back(causal: bool, call: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
-def _into_causal(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    return _into(True, kernel)
-
-
-def _into_full(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    return _into(False, kernel)
-
-
-def _back_causal(call: Callable[..., Any]) -> Callable[..., Any]:
-    return _back(True, call)
-
-
-def _back_full(call: Callable[..., Any]) -> Callable[..., Any]:
-    return _back(False, call)
-
-
-CAUSAL, FULL = Bridge(_into_causal, _back_causal), Bridge(_into_full, _back_full)
+CAUSAL, FULL = (Bridge(partial(_into, causal), partial(_back, causal)) for causal in (True, False))

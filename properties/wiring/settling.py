@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,17 @@ def parameters(function: Callable[..., Any]) -> Parameters | None:
         return inspect.signature(function).parameters
     except (ValueError, TypeError):
         return None
+
+
+def showing(call: Callable[..., Any], shown: Iterable[inspect.Parameter]) -> Any:
+    """The callable itself, whose signature has these parameters from now on."""
+    vars(call)["__signature__"] = inspect.Signature(list(shown))
+    return call
+
+
+def optional(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD) -> list[inspect.Parameter]:
+    """Parameters of these names, each with the default None."""
+    return [inspect.Parameter(n, kind, default=None) for n in names]
 
 
 def open_ended(known: Parameters) -> bool:

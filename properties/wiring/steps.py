@@ -9,7 +9,7 @@ from typing import Any
 from ..operator import pair
 from ..tensors import joined
 from .convention import Bridge
-from .settling import parameters
+from .settling import optional, parameters, showing
 
 NOTE = "the kernel takes one token at a time, and its state in place: a sequence is as many calls"
 SCAN = {"u": "x", "delta": "dt", "delta_bias": "dt_bias", "delta_softplus": "dt_softplus", "initial_state": "state"}
@@ -59,9 +59,7 @@ def _shown(
     """The whole, with those arguments that the step has, and the one that asks for a state."""
     known = parameters(update) or {}
     kept = [n for n in names if other.get(n, n) in known]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    whole.__signature__ = inspect.Signature([inspect.Parameter(n, kind, default=None) for n in (*kept, final)])  # type: ignore[attr-defined]
-    return whole
+    return showing(whole, optional((*kept, final)))
 
 
 def _wide(x: Any) -> Any:
@@ -107,10 +105,8 @@ def _filter_step(whole: Callable[..., Any]) -> Callable[..., Any]:
 
 def _step_of(update: Callable[..., Any], whole: Callable[..., Any], other: dict[str, str], names: tuple[str, ...]) -> Callable[..., Any]:
     taken = {other.get(n, n) for n in inspect.signature(whole).parameters}
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    update.__signature__ = inspect.Signature([inspect.Parameter(n, kind, default=None) for n in names if n in taken])  # type: ignore[attr-defined]
     update.__name__ = whole.__name__
-    return update
+    return showing(update, optional(n for n in names if n in taken))
 
 
 BRIDGES = {
