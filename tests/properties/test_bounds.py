@@ -169,9 +169,11 @@ def test_the_bound_of_attention_by_hand():
     row = Row((0, 0, 0), np.array([2.0]), np.array([[2.0], [0.0]]), np.array([[1.0], [-1.0]]), np.arange(2))
     p = np.exp([4.0, 0.0]) / np.exp([4.0, 0.0]).sum()
     truth = p @ np.array([1.0, -1.0])
-    score = np.expm1([g(5) * 4, 2 * SINGLE.unit * 4])
+    score = np.expm1([g(5) * 4 + 4 * SINGLE.unit, (4 * 4 + 4) * SINGLE.unit])
+    log = np.log(1 + np.exp(-4))
+    shift = np.expm1(SINGLE.unit * (3 * (4 + log) + 4 * log + 4 * np.array([log, 4 + log])))
     own = g(14) * (1 + truth)
-    expected = p @ (score * np.abs([1 - truth, -1 - truth])) + own
+    expected = p @ (score * np.abs([1 - truth, -1 - truth])) + p @ shift + own
     assert _row_bound(row, np.array([truth]), SINGLE)[0] == pytest.approx(bounds.SECOND_ORDER * expected)
 
 
