@@ -63,6 +63,11 @@ def sum_dtype(dtype: str, declared: str = "") -> str:
     return declared if declared in SHORT else "float64" if dtype == "float64" else "float32"
 
 
+def largest(dtype: str) -> float:
+    """The largest number of a dtype."""
+    return float(torch.finfo(getattr(torch, dtype)).max)
+
+
 def rounded(x: Array, dtype: str) -> Array:
     """The nearest values of a dtype, as float64 (complex128 for complex x); exact for the forms' inputs."""
     if np.iscomplexobj(x):

@@ -8,7 +8,7 @@ The call is that of `isoform.derivations.layer.call`, and that of the forms whic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,16 @@ import numpy as np
 from hypothesis import strategies as st
 from sympy import Symbol
 
-from isoform.derivations.evaluate.errors import EvaluationError
 from isoform.derivations.layer.call import axis
 
 from .. import strategies
 from ..bounds import beside_truth, stored
+from ..laws.table import outputs
+from ..laws.truth import many_tokens
 from ..operator import Input, Instance, Operator, Reference
 from ..remembering import truths
 from ..strategies import LARGE, SMALL, Case
-from ..tensors import precision
+from ..tensors import largest, precision
 from . import bounds, drawing, gradients
 from .layer import Layer
 from .token import shaped
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 CAPABILITIES = frozenset({"causal", "state", "packing", "gradient", "sequence", "quarantine", "edges", "batch", "outside"})
+BEGINNING = 128
+"""Tokens of a long sequence on which is seen whether its bound is blind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +77,8 @@ def operator_of(declaration: Declaration, *, heads: bool = True, logs: Mapping[s
     sizes = {axis(e): st.integers(1, 3) for e in symbols}
     lead = {"b": st.integers(1, 2), "t": strategies.lengths, "h": st.integers(1, 2)}
     shape = strategies.sizes(**lead, **sizes, chunk=strategies.chunks)
-    more = {"long": drawing.remembers(layer), "dyadic": drawing.dyadic(layer)}
-    return Declared(
+    more = {"dyadic": drawing.dyadic(layer)}
+    found = Declared(
         name=declaration.operator,
         declaration=declaration,
         inputs=tuple(Input(a.name, " ".join(a.axes(heads)), _words(a)) for a in layer.arguments),
@@ -90,6 +93,15 @@ def operator_of(declaration: Declaration, *, heads: bool = True, logs: Mapping[s
         neutral=tuple(idle),
         idle=idle,
     )
+    return replace(found, capabilities=found.capabilities | {"long"}) if drawing.remembers(layer) and _lasts(found) else found
+
+
+def _lasts(operator: Operator) -> bool:
+    """Whether errors of many tokens have a bound: one of the cases that a law of long sequences has is not blind in its beginning."""
+    small, large, *_ = operator.corners()
+    beginnings = (many_tokens(case).resized(t=BEGINNING) for case in (large, small))
+    truths = (operator.refer(operator.draw(case)) for case in beginnings)
+    return any(not outputs("output", r.output, r).blind for r in truths)
 
 
 def _words(a: Any) -> str:
@@ -133,16 +145,17 @@ def _truth(layer: Layer, x: Instance) -> tuple[Array, tuple[Array, ...]]:
 
 
 def refer(layer: Layer, truth: Any, x: Instance) -> Reference:
-    """The truth and its bounds; infinite ones, beside which every comparison is blind, where roundings are not counted."""
-    p = precision(x.dtype, x.precision)
+    """The truth and its bounds; infinite ones, beside which every comparison is blind, where roundings are not counted.
+
+    What is beyond the range of a form's numbers is NaN there, and so is all that comes after a state that is.
+    """
+    p, most = precision(x.dtype, x.precision), largest(x.dtype)
     out, states = truth(Instance(x.inputs, x.state, {}, ""))
-    output = layer.read_out(out)
-    try:
-        found = beside_truth(lambda p: bounds.bound(layer, x, states, p, x.options.get("chunk_size", 64)), p)
-    except EvaluationError:
-        endless = np.full_like(output, np.inf)
-        handed = layer.handed(states)
-        return Reference(output, endless, endless.copy(), handed, np.full_like(handed, np.inf))
+    output, handed = layer.read_out(out), layer.handed(states)
+    found = beside_truth(lambda p: bounds.bound(layer, x, states, p, x.options.get("chunk_size", 64)), p)
     sharp, terms = (layer.read_out(a.reshape(out.shape)) for a in (found.output, found.terms))
     wide = layer.handed(shaped(found.states, states))
-    return Reference(output, stored(sharp, output, terms, p), sharp, layer.handed(states), wide)
+    gone = np.isnan(sharp) | (np.abs(output) > most) | (np.isfinite(sharp) & (np.abs(output) + sharp > most))
+    sharp, wide, lost = np.where(gone, np.inf, sharp), np.nan_to_num(wide, nan=np.inf, posinf=np.inf), np.isnan(wide)
+    kept = stored(sharp, output, terms, p)
+    return Reference(np.where(gone, np.nan, output), np.where(gone, np.inf, kept), sharp, np.where(lost, np.nan, handed), wide)

@@ -15,14 +15,18 @@ often as the range is long, or products in a tree. Transitions of higher rank ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from isoform.derivations.evaluate.errors import EvaluationError
+from isoform.derivations.evaluate.frame import index_code
+
 from ..bounds import EXPONENTIAL, SECOND_ORDER, SPLIT, Bounds, gamma, strength
 from ..operator import Instance
-from ..tensors import Precision
+from ..tensors import Precision, largest, sum_dtype
 from .affine import Affine, affine
 from .layer import Layer
 from .numbers import Floats, Rounded
@@ -47,10 +51,14 @@ class Errors:
 def bound(layer: Layer, x: Instance, states: States, p: Precision, span: int) -> Bounds:
     """Bounds of outputs (b, h, t, rows, cols), the sums of the absolute values of their terms, and bounds of the states (…, n).
 
-    ``span`` is the size of a chunk. Raises EvaluationError for a term whose roundings are not counted here.
+    ``span`` is the size of a chunk. They are infinite for a term whose roundings are not counted here, and NaN from where a form may
+    meet a number beyond its range.
     """
     with np.errstate(all="ignore"):
-        return _bound(layer, x, states, Rounded(unit=p.unit, tiny=p.tiny), span)
+        try:
+            return _bound(layer, x, states, Rounded(unit=p.unit, tiny=p.tiny), span)
+        except EvaluationError:
+            return _endless(layer, x, states)
 
 
 def _bound(layer: Layer, x: Instance, states: States, system: Rounded, span: int) -> Bounds:
@@ -58,7 +66,8 @@ def _bound(layer: Layer, x: Instance, states: States, system: Rounded, span: int
     at = token(layer, x, before)
     sums, step = affine(at, system), jacobians(at, before)
     exact = [tuple((s, np.abs(s), np.zeros_like(s)) for s in part) for part in (before, after)]
-    error = flat(tuple(v[2] for v in spread(at.updated(system, exact[0]), exact[0])))
+    updated = spread(at.updated(system, exact[0]), exact[0])
+    error = flat(tuple(v[2] for v in updated))
     reads = _reads(at, before, after)
     found = carried(flat(states), step, error, reads, sums, system, span)
 
@@ -71,7 +80,25 @@ def _bound(layer: Layer, x: Instance, states: States, system: Rounded, span: int
     states_bound = (found.carried + found.direct) * SECOND_ORDER + system.tiny * (np.arange(step.shape[2] + 1)[:, None] + 1)
     if sums is None and _bends(at, before, step, states_bound[:, :, :-1]):
         output, states_bound = np.full_like(output, np.inf), np.full_like(states_bound, np.inf)
-    return Bounds(_known(output), _known(states_bound), _known(terms))
+    known = Bounds(_known(output), _known(states_bound), _known(terms))
+    return _within_range(known, x, flat(tuple(v[1] for v in updated)), found.sums[:, :, 1:])
+
+
+def _within_range(found: Bounds, x: Instance, *sizes: Array) -> Bounds:
+    """NaN from where a form may meet a number beyond its range, an infinite one, which may stay for ever; ``sizes`` are (b, h, t, n)."""
+    most = largest(sum_dtype(x.dtype, x.precision))
+    gone = np.logical_or.accumulate(np.any([~(s <= most).all(-1) for s in sizes], 0), 2)[..., None]
+    start = found.states[:, :, :1]
+    after = np.where(gone, np.nan, found.states[:, :, 1:])
+    return replace(found, output=np.where(gone, np.nan, found.output), states=np.concatenate([start, after], 2))
+
+
+def _endless(layer: Layer, x: Instance, states: States) -> Bounds:
+    """Nothing is known."""
+    true, size = flat(states), layer.sizes(x)
+    width = math.prod(int(index_code(e)(size)) for e in layer.declaration.output.shape)
+    output = np.full((*true.shape[:2], true.shape[2] - 1, width), np.inf)
+    return _within_range(Bounds(output, np.full_like(true, np.inf), np.zeros_like(output)), x, np.abs(true[:, :, 1:]))
 
 
 def _known(x: Array) -> Array:

@@ -16,7 +16,8 @@ def _finite(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
     found, state = operator.run(form.function, x)
     yield outputs("output", found, truth)
-    yield Comparison("finite outputs", np.isfinite(found).astype(float), np.ones_like(truth.bound), np.zeros_like(truth.bound))
+    known = ~np.isnan(truth.output)
+    yield Comparison("finite outputs", np.isfinite(found).astype(float), known.astype(float), (~known).astype(float))
     if truth.states is not None and state is not None:
         yield state_after("final state", state, truth, operator.length(x))
 

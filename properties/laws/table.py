@@ -21,7 +21,8 @@ class Comparison:
     """What came out against what must come out, with a bound for every entry; a bound of 0 asks for the same value.
 
     ``sharp`` (the bound itself by default) decides whether the comparison is blind: whether it exceeds 2⁻⁸ of the
-    largest true value anywhere. So is one in which nothing but zeros would pass.
+    largest true value anywhere. So is one in which nothing but zeros would pass. An infinite bound is blind; where the truth
+    is NaN beside it, it is beyond the range of the form's numbers, and any value may come out.
     """
 
     what: str
@@ -39,7 +40,7 @@ class Comparison:
         with np.errstate(all="ignore"):
             error = np.abs(found - truth)
             same = (found == truth) | (np.isnan(truth) & np.isnan(found))
-            ratio = np.where(same, 0.0, error / bound)
+            ratio = np.where(same | (np.isnan(truth) & np.isposinf(bound)), 0.0, error / bound)
         return np.where(np.isnan(ratio), np.inf, ratio)
 
     @property
@@ -53,7 +54,7 @@ class Comparison:
         if not np.any(self.truth):
             return False
         sharp = self.bound if self.sharp is None else self.sharp
-        wide = np.size(sharp) > 0 and bool(np.max(sharp) > BLIND * np.max(np.abs(self.truth), initial=0.0))
+        wide = np.size(sharp) > 0 and bool(np.isposinf(np.max(sharp)) or np.max(sharp) > BLIND * np.max(np.abs(self.truth), initial=0.0))
         return wide or bool(np.all(np.abs(self.truth) <= self.bound))
 
     @property

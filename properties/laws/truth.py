@@ -69,7 +69,7 @@ def _long_sequence(operator: Operator, form: Form, case: Case) -> Iterator[Compa
         yield state_after("final state", state, truth, operator.length(x))
 
 
-def _long(case: Case) -> Case:
+def many_tokens(case: Case) -> Case:
     """One case per scale, and one in 16 bits: many tokens of one small head, whose gates, if there are any, forget little.
 
     In 16 bits all tokens add the same, of which a sum in 16 bits would soon take no notice. Large inputs come with weak
@@ -113,7 +113,7 @@ LAWS = (
         weight=0.5,
         kinds=("K2",),
     ),
-    Law("long-sequence", "errors do not pile up over many tokens", _long_sequence, needs("long"), _long, kinds=("K12",)),
+    Law("long-sequence", "errors do not pile up over many tokens", _long_sequence, needs("long"), many_tokens, kinds=("K12",)),
     Law("scipy-agrees", "the outputs are those of SciPy", _independent, _has_independent, _single, 0.5, ("K16", "K17", "K19")),
     Law(
         "exact-bits",

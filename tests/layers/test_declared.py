@@ -145,6 +145,38 @@ def test_a_bound_that_is_not_known_is_blind_and_not_a_pass():
     assert own.derive(x, x.inputs, x.state, known.output, known.states[:, -1])[1] == np.inf
 
 
+GROWING = Example(
+    layer(
+        "growing",
+        inputs={"q": d_k, "k": d_k, "v": d_v, "a": 1},
+        state={"H": (d_v, d_k)},
+        update=lambda H, k, v, a: a * H + v * k.T,
+        read=lambda H, q: H * q,
+        domains={"a": "real, 50 <= a <= 90"},
+        source="nobody",
+    )
+)
+
+
+def test_a_state_that_grows_beyond_all_numbers_is_blind_and_no_violation():
+    own, (form, _) = operator_of(GROWING.declaration), forms(GROWING)
+    case = next(c for c in own.corners() if c.size("t") == 70)
+    truth = own.refer(own.draw(case))
+    gone = np.isnan(truth.output)
+    assert gone[:, -1].all() and not gone[:, 0].any() and np.isinf(truth.bound[gone]).all() and np.isnan(truth.states[:, -1]).all()
+    found, _ = own.run(form.function, own.draw(case))
+    assert not np.isfinite(found[gone]).any()
+    for law in ("form-equals-oracle", "state-equals-oracle", "gradient-of-inputs", "finite-at-the-edges"):
+        assert run_law(LAWS[law], own, form, examples=2, minimise=False).verdict == "holds"
+    wrong = run_law(LAWS["form-equals-oracle"], own, forms(GROWING, ("a * H + v", "a * H - v"))[0], examples=2, minimise=False)
+    assert wrong.verdict == "violated"
+
+
+@pytest.mark.parametrize(("own", "lasts"), [(GROWING, False), (MLSTM, False), (KDA, True)], ids=["growing", "mlstm", "kda"])
+def test_long_sequences_are_asked_for_where_they_have_a_bound(own, lasts):
+    assert ("long" in operator_of(own.declaration, **own.call).capabilities) is lasts
+
+
 def test_a_matrix_that_is_inverted_has_a_bound():
     solving = Example(
         layer(

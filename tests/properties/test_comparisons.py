@@ -64,3 +64,11 @@ def test_contiguous_is_contiguous_whatever_the_order_of_an_array():
     for given in (x, np.asfortranarray(x), x.T.copy().T, x[:, ::-1]):
         assert tensor(given, "float32").stride() == (3, 1)
         assert (values(tensor(given, "float32")) == given).all()
+
+
+def test_beyond_the_range_of_numbers_anything_may_come_out_and_is_blind():
+    truth, bound = np.array([1, np.nan, np.nan]), np.array([0, np.inf, np.inf])
+    gone = comparison(np.array([1, np.inf, np.nan]), truth, bound)
+    assert gone.worst == 0 and gone.blind
+    assert comparison(np.array([2, np.inf, np.nan]), truth, bound).worst == np.inf
+    assert comparison(np.nan * ONE, ONE, np.inf * ONE).worst == np.inf
