@@ -57,7 +57,7 @@ OPERATORS = (
         bound,
         gates=GATES,
         draw_gates=draw,
-        flags=(gates.FLAGS, (VALUES,)),
+        flags=(gates.IN_TIME, (VALUES,)),
         enter=enter,
         decays=("a", "e"),
         capabilities=("outside",),

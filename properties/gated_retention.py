@@ -54,7 +54,7 @@ OPERATORS = (
         bound,
         gates=(GATE,),
         draw_gates=draw,
-        flags=(gates.FLAGS,),
+        flags=(gates.IN_TIME,),
         enter=enter,
         decays=("gamma",),
         capabilities=("outside",),

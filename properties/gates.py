@@ -95,6 +95,11 @@ LOGS = {
 }
 """What logs of decays are chosen from where a structure flag says so; constant ones are one number per head."""
 FLAGS = tuple(LOGS)
+SETTLING = "strong-then-weak"
+"""Structure in which all tokens but the last `SETTLED`, and few others, fade by e^-100: a sum of logs has lost the digits of later ones."""
+IN_TIME = (*FLAGS, SETTLING)
+"""What a gate for every token may have."""
+SETTLED, EARLY, LATE = 4, -100.0, (-0.3, -0.02)
 OUTSIDE = (-0.5, -0.05, 0.0, 0.05, 0.25)
 """Logs of decays some of which are above 1."""
 
@@ -104,8 +109,17 @@ def is_wide(case: Case) -> bool:
     return case.has(WIDE) and case.dtype in SHORT
 
 
-def logs(case: Case, purpose: int, shape: tuple[int, ...], constant: tuple[int, ...] = ()) -> Array:
+def settling(rng: np.random.Generator, shape: tuple[int, ...], time: int) -> Array:
+    """Logs of decays that are strong and then weak along an axis."""
+    late = np.arange(shape[time]) >= shape[time] - SETTLED
+    weak = np.expand_dims(late, tuple(n for n in range(len(shape)) if n != time)) | (rng.random(shape) < 1 / 8)
+    return np.where(weak, rng.choice(LATE, shape), EARLY) * (1 + rng.random(shape) / 8)
+
+
+def logs(case: Case, purpose: int, shape: tuple[int, ...], constant: tuple[int, ...] = (), time: int | None = 1) -> Array:
     """Logs of decays of the case's structure; ``constant`` are axes along which a constant gate does not change.
+
+    ``time`` is the axis of tokens, if there is one.
 
     Every other case has each number that is chosen up to an eighth larger, so that sums of them are rounded. A dyadic
     case has decays 1 and 0, and one without a flag numbers between -2⁻⁸ and -2, evenly on a logarithmic scale.
@@ -116,6 +130,8 @@ def logs(case: Case, purpose: int, shape: tuple[int, ...], constant: tuple[int, 
         return np.where(rng.random(shape) < 0.15, -np.inf, 0.0)
     if case.has("outside"):
         return rounded(rng.choice(OUTSIDE, shape), dtype)
+    if case.has(SETTLING) and time is not None:
+        return rounded(settling(rng, shape, time), dtype)
     chosen = LOGS["gates-mixed"] + LOGS["gates-strong"] if case.has("edge") else next((v for n, v in LOGS.items() if case.has(n)), ())
     if chosen:
         drawn = rng.choice(chosen, shape)

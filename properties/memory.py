@@ -159,6 +159,9 @@ def _corners(name: str, flags: tuple[tuple[str, ...], ...]) -> Iterator[Case]:
         if "gates-reset" in group:
             for scale in (SMALL, LARGE):  # a reset at the first token of a kernel's own chunk
                 yield case(70, 64, scale, "start", "gates-reset", h=1, groups=1, k=2)
+        if gates.SETTLING in group:
+            for scale in (SMALL, LARGE):  # one whole chunk
+                yield case(64, 64, scale, "start", gates.SETTLING, h=1, groups=1, k=2)
         if "long-memory" in group:  # a start that is remembered, next to which writes are small
             yield case(70, 64, SMALL, "start", "long-memory", dtype="bfloat16", h=1, groups=1, k=2)
 

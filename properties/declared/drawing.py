@@ -36,7 +36,8 @@ TRIED = (0.0, 1.0)
 
 def flags(layer: Layer) -> tuple[tuple[str, ...], ...]:
     """Groups of structure flags that say something about this layer."""
-    decays = (gates.FLAGS,) if any(is_decay(a) for a in layer.arguments) else ()
+    fading = [a for a in layer.arguments if is_decay(a)]
+    decays = (gates.IN_TIME if any("t" in a.axes(layer.heads) for a in fading) else gates.FLAGS,) if fading else ()
     ends = (ENDS,) if any(a.domain.low is not None and a.domain.high is not None and not is_decay(a) for a in layer.arguments) else ()
     return (VALUES, *decays, *ends)
 
@@ -92,7 +93,8 @@ def draw(layer: Layer, case: Case) -> Instance:
 def _drawn(case: Case, number: int, a: Argument, shape: tuple[int, ...], scaled: bool, layer: Layer) -> Array:
     d, rng = a.domain, case.rng(number)
     if is_decay(a):
-        logs = gates.logs(case, number, shape)
+        axes = a.axes(layer.heads)
+        logs = gates.logs(case, number, shape, time=axes.index("t") if "t" in axes else None)
         logs = logs if a.log or d.endless or d.low == 0 else np.where(np.isneginf(logs), -30.0, logs)
         return logs if a.log or d.low is None else rounded(np.exp(logs), case.dtype)
     drawn = normal(case, number, *shape, scaled=scaled)

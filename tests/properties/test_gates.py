@@ -62,7 +62,7 @@ def test_the_terms_of_the_derivative_of_the_norm_are_bounded():
 
 
 @pytest.mark.parametrize("name", GATED)
-@pytest.mark.parametrize("flag", [*gates.FLAGS, "edge", "dyadic"])
+@pytest.mark.parametrize("flag", [*gates.IN_TIME, "edge", "dyadic"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
 def test_logs_are_in_the_domain(name, flag, dtype):
     x = operator(name).draw(case_of(name, flag, dtype=dtype))
@@ -73,6 +73,12 @@ def test_logs_are_in_the_domain(name, flag, dtype):
 def test_mixed_gates_have_every_strength_in_one_chunk():
     g = operator("gated-linear-attention").draw(case_of("gated-linear-attention", "gates-mixed", t=16, chunk=16)).inputs["gk"]
     assert np.isneginf(g).any() and (g == 0).any() and (g < -25).any() and ((g < 0) & (g > -1e-7)).any()
+
+
+@pytest.mark.parametrize("name", ["gated-retention", "gated-linear-attention", "gated-delta-rule"])
+def test_strong_gates_are_followed_by_weak_ones(name):
+    g = operator(name).draw(case_of(name, gates.SETTLING, t=64)).inputs[LOGS.get(name, "g")]
+    assert (g[:, -gates.SETTLED :] > -0.5).all() and (g[:, : -gates.SETTLED].sum(1) < -4000).all()
 
 
 @pytest.mark.parametrize("name", GATED)

@@ -158,6 +158,13 @@ class DifferencesOfSums(Chunks):
         return torch.where(behind, sums.unsqueeze(1) - sums.unsqueeze(0), -torch.inf)
 
 
+class DifferencesAfterStrongGates(DifferencesOfSums):
+    """Gates are bounded where nothing is left of what they fade: only the digits of later ones are lost."""
+
+    def logs(self, g):
+        return g.clamp(min=-100)
+
+
 class DifferencesOfInfinities(DifferencesOfSums):
     def between(self, g):
         sums = torch.cat([g[:1] * 0, g]).cumsum(0)
@@ -430,6 +437,7 @@ PLANTED = {
         (ClampedAtTwenty, (RETENTION, GATED, DELTA)),
         (GateOfOneLeaks, ALL),
         (DifferencesOfSums, (GATED, CHANNELS, DELTA)),
+        (DifferencesAfterStrongGates, (GATED, CHANNELS, DELTA)),
         (DifferencesOfInfinities, ALL),
         (FactoredDecay, ALL),
         (PowersOfAnExponent, (RETENTION,)),
