@@ -1,4 +1,4 @@
-"""What `isoform verify` and `isoform list` show: progress on stderr, tables on stdout."""
+"""What `isoform verify` and `isoform list` show, and `isoform check` as well: progress on stderr, tables on stdout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isoform.derivations.claim import ClaimResult
     from isoform.derivations.lock import LockEntry
     from isoform.plan import Plan
-    from isoform.pool import Event
+    from isoform.pool import Ended, Event
 
 WIDTH_WITHOUT_TERMINAL = 160
 NUMBERS = ("s", "near misses", *LAW_VERDICTS, "examples", "error/bound")
@@ -42,8 +42,11 @@ def console() -> Console:
 
 
 @contextmanager
-def progress(plan: Plan) -> Iterator[Callable[[Event], None]]:
-    """Show on stderr how far a plan is, if that is a terminal; yields the function to tell of events."""
+def progress(total: int | None, known: Callable[[Ended], int | None] = lambda ended: None) -> Iterator[Callable[[Event], None]]:
+    """Show on stderr how many tasks have ended, if that is a terminal; yields the function to tell of events.
+
+    ``total`` is how many there are, None where that is not known yet; ``known`` says it, once a task that has ended tells.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from isoform.pool import Started
@@ -52,7 +55,7 @@ def progress(plan: Plan) -> Iterator[Callable[[Event], None]]:
     tail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     columns = (BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False, table_column=tail))
     with Progress(*columns, console=screen, transient=True, expand=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("", total=len(plan.claims) + len(plan.columns))
+        task = bar.add_task("", total=total)
         running: dict[str, None] = {}
 
         def watch(event: Event) -> None:
@@ -60,7 +63,7 @@ def progress(plan: Plan) -> Iterator[Callable[[Event], None]]:
                 running[event.key] = None
             else:
                 running.pop(event.key, None)
-                bar.advance(task)
+                bar.update(task, advance=1, total=known(event))
             bar.update(task, description=", ".join(running))
 
         yield watch
@@ -70,7 +73,7 @@ def watched(plan: Plan) -> Report:
     """Run a plan and show how far it is."""
     from isoform import runner
 
-    with progress(plan) as watch:
+    with progress(len(plan.claims) + len(plan.columns)) as watch:
         return runner.run(plan, watch)
 
 
@@ -96,14 +99,14 @@ def print_summary(report: Report) -> None:
 
 def print_list(entries: Iterable[LockEntry]) -> None:
     """Print the claims of the lock file."""
-    table = _table("claim", "version", "title")
+    table = empty_table("claim", "version", "title")
     for entry in entries:
         table.add_row(entry.id, str(entry.version), Text(entry.title))
     console().print(table)
 
 
 def _claims_table(claims: Iterable[ClaimResult]) -> Table:
-    table = _table("claim", "verdict", "scope", "near misses", "engines", "s")
+    table = empty_table("claim", "verdict", "scope", "near misses", "engines", "s")
     for claim in claims:
         rejected = sum(miss.rejected for miss in claim.near_misses)
         misses = Text(f"{rejected}/{len(claim.near_misses)}", style="" if rejected == len(claim.near_misses) else "red")
@@ -118,7 +121,7 @@ def _verdict(claim: ClaimResult) -> Text:
 
 
 def _laws_table(laws: Iterable[Law]) -> Table:
-    table = _table("form", *LAW_VERDICTS, "examples", "error/bound")
+    table = empty_table("form", *LAW_VERDICTS, "examples", "error/bound")
     by_form: dict[str, list[Law]] = {}
     for law in laws:
         by_form.setdefault(f"{law.operator}.{law.form}", []).append(law)
@@ -151,19 +154,21 @@ def _failure_line(failure: Failure) -> Text:
 def _summary(report: Report) -> Text:
     ending = {"complete": "", "stopped": ", stopped at the first failure", "interrupted": ", interrupted"}[report.state]
     lines = [
-        _counts("claims", report.summary),
-        _counts("law checks", report.law_summary) if report.laws else "law checks: none",
+        counts("claims", report.summary),
+        counts("law checks", report.law_summary) if report.laws else "law checks: none",
         f"isoform {report.version}, seed {report.seed}, level {report.level}{ending}: exit {report.exit_code}",
     ]
     return Text("\n".join(lines))
 
 
-def _counts(noun: str, summary: dict[str, int]) -> str:
+def counts(noun: str, summary: dict[str, int]) -> str:
+    """Return a sum in words: how many there are, and of what verdicts."""
     parts = ", ".join(f"{count} {verdict}" for verdict, count in summary.items() if verdict != "total")
     return f"{noun}: {summary['total']} = {parts}"
 
 
-def _table(*headings: str) -> Table:
+def empty_table(*headings: str) -> Table:
+    """Return a table without rows; columns of numbers have them at their right."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     for heading in headings:
         table.add_column(heading, overflow="fold", justify="right" if heading in NUMBERS else "left")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Column
 from rich.text import Text
 
+from isoform import tables
 from isoform.checking.report import CheckReport, LawReport, Witness
-from isoform.tables import COLOURS, console
-from isoform.tables import _table as table
+from isoform.tables import COLOURS, console, counts, empty_table
 
 if TYPE_CHECKING:
     from isoform.checking.replaying import ReplayReport
@@ -25,46 +23,25 @@ ELSEWHERE = re.compile(r"\S+ has no |there is no |there are no ")
 """How the reason begins why a law does not apply, if it is no reason of the kernel's."""
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[Event], None]]:
-    """Show on stderr how many laws are done, if that is a terminal; yields the function to tell of events."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+def progress() -> AbstractContextManager[Callable[[Event], None]]:
+    """Show on stderr how many laws are done; how many there are is known when the kernel is loaded."""
     from isoform.checking.setup import Prepared
-    from isoform.pool import Started
 
-    screen = Console(stderr=True, highlight=False)
-    tail = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-    columns = (BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False, table_column=tail))
-    with Progress(*columns, console=screen, transient=True, expand=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        running: dict[str, None] = {}
-
-        def watch(event: Event) -> None:
-            if isinstance(event, Started):
-                running[event.key] = None
-            else:
-                running.pop(event.key, None)
-                bar.advance(task)
-                if isinstance(event.value, Prepared):
-                    bar.update(task, total=1 + len(event.value.laws))
-            bar.update(task, description=", ".join(running))
-
-        yield watch
+    return tables.progress(None, lambda ended: 1 + len(ended.value.laws) if isinstance(ended.value, Prepared) else None)
 
 
 def print_report(report: CheckReport) -> None:
     """Print the laws, the witnesses, the diagnosis with a call that goes wrong, and the counts."""
     screen = console()
-    rows = table("law", "verdict", "examples", "error/bound", "s")
+    rows = empty_table("law", "verdict", "examples", "error/bound", "s")
     for law in report.laws:
         if law.verdict != "not-applicable":
             rows.add_row(*_row(law))
     screen.print(rows)
     for line in (*_left_out(report.laws), *_remarks(report)):
         screen.print(line)
-    for found in report.diagnosis:
-        screen.print(Text.assemble(("\ndiagnosis  ", "bold"), found.says))
+    for n, found in enumerate(report.diagnosis):
+        screen.print(Text.assemble("" if n else "\n", ("diagnosis  ", "bold"), found.says))
     told = telling(report)
     for line in (*(line for law in told[:DETAILED] for line in _witnesses(law)), *_others(told[DETAILED:]), *_standing(report)):
         screen.print(line, soft_wrap=True)
@@ -140,9 +117,8 @@ def sentence(witness: Witness) -> str:
 
 def _summary(report: CheckReport) -> Text:
     ending = {"complete": "", "stopped": ", stopped at the first violation", "interrupted": ", interrupted"}[report.state]
-    parts = ", ".join(f"{count} {verdict}" for verdict, count in report.summary.items() if verdict != "total")
     return Text(
-        f"laws: {report.summary['total']} = {parts}\n"
+        f"{counts('laws', report.summary)}\n"
         f"{report.target} as {report.operator}, isoform {report.version}, seed {report.seed}, level {report.level}{ending}: "
         f"exit {report.exit_code}"
     )
