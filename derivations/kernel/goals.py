@@ -29,9 +29,10 @@ from .formulas import (
     plain,
 )
 from .instances import instantiate
-from .normal import Reader, Rule, Trace, scope_of
+from .normal import Reader, scope_of
 from .printing import text
 from .proof import Obligation, Unproved
+from .relied import Rule, Trace
 from .signs import Fact, Signs, read_fact
 from .structure import ranged
 from .terms import Term, Var, substitute

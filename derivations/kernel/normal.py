@@ -39,6 +39,7 @@ from .algebra import (
 from .calculus import DOT, derive
 from .canonical import canonical, function_of, inclusion, matrix_power, normal, number, ordered_product, unit_of
 from .formulas import Statement
+from .relied import Condition, Rule, Trace
 from .rewriting import Pattern, rewrite
 from .structure import OutOfRange, entry, firsts, ranged, ranged_columns, row, simplify_head
 from .terms import Term
@@ -48,36 +49,6 @@ UNIT = affine({}, 1)
 
 class Undecided(ValueError):
     """The normal form does not cover what was asked; no verdict follows."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Something a step relies on: ``kind`` is nonzero, positive, nonnegative or invertible, under index facts."""
-
-    kind: str
-    what: Normal
-    facts: Guards
-    text: str
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A proved equation used from left to right, for all values of ``params`` that satisfy ``where``."""
-
-    label: str
-    lhs: Term
-    rhs: Term
-    params: tuple[Symbol, ...] = ()
-    where: Guards = frozenset()
-
-
-@dataclass
-class Trace:
-    """What a reading relied on."""
-
-    conditions: dict[str, Condition] = field(default_factory=dict)
-    rules: set[str] = field(default_factory=set)
-    assumed: set[str] = field(default_factory=set)
 
 
 def conditions_of(c: tm.Cond) -> list[Affine]:
@@ -610,4 +581,4 @@ def _trace_of_word(word: tuple[Atom, ...], of: Term) -> Poly:
     return [(Mono(scalars=((Atom("trace", inner=cyclic(word)), UNIT),)), ONE)]
 
 
-__all__ = ["Condition", "OutOfRange", "Reader", "Rule", "Trace", "Undecided", "collected", "entry", "function_of"]
+__all__ = ["OutOfRange", "Reader", "Undecided", "collected", "entry", "function_of"]

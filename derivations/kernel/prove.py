@@ -24,11 +24,12 @@ from .formulas import (
 )
 from .goals import Goal, Ledger, Library, Supposed, chain, direct, equation_of, moved, rows_of, supposing, unfoldings
 from .language import SUPPOSED, clean, parts_of
-from .normal import Rule, conditions_of, scope_of
+from .normal import conditions_of, scope_of
 from .nullspace import with_null_vector
 from .order import contradiction, exists, sign
 from .printing import text
 from .proof import Proof, Unproved, _seal
+from .relied import Rule
 from .terms import substitute
 
 

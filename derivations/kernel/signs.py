@@ -13,7 +13,8 @@ from .affine import Affine, Guards, affine, implied, name, read
 from .algebra import Atom, Mono, Normal, atoms_of, fresh_name, scalar_word
 from .canonical import normal
 from .formulas import And, ForAll, Formula, Invertible, Less, LessEqual, NonZero
-from .normal import Condition, Reader
+from .normal import Reader
+from .relied import Condition
 from .rewriting import match_atom
 
 UNIT = affine({}, 1)
