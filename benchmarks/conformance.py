@@ -17,6 +17,9 @@ from rich.table import Table
 import isoform
 from benchmarks import power
 from benchmarks.references import REFERENCES, Public
+from isoform.checking.report import CheckReport
+from isoform.levels import LEVELS
+from isoform.pool import default_jobs
 
 PARTS = ("power", "clean", "references")
 TO_VIOLATION, TO_CLEAN = 5.0, 60.0
@@ -29,11 +32,11 @@ def main() -> None:
     """Print the parts as they are done."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--only", choices=PARTS, action="append", help="This part; all by default.")
-    options.add_argument("--level", choices=("quick", "default", "deep"), default="default", help="Of the public references.")
+    options.add_argument("--level", choices=LEVELS, default="default", help="Of the public references.")
     options.add_argument("--jobs", type=int, default=2, help="Worker processes.  [default: 2]")
     chosen = options.parse_args()
     screen = Console(highlight=False)
-    place = f"{platform.machine()}, {power.cores()} cores, {chosen.jobs} workers"
+    place = f"{platform.machine()}, {default_jobs()} cores, {chosen.jobs} workers"
     screen.print(f"isoform {isoform.__version__}, torch {version('torch')}, {place}")
     for part in chosen.only or PARTS:
         if part == "power":
@@ -69,9 +72,13 @@ def clean(jobs: int) -> Table:
     table = Table("operator", "s", f"of {TO_CLEAN:g}", "verdicts", title="a clean default check")
     for operator in power.IMPL:
         report = power.clean(operator, jobs)
-        says = ", ".join(f"{n} {verdict}" for verdict, n in report.summary.items() if n and verdict != "total")
-        table.add_row(operator, f"{report.seconds:.1f}", "within" if report.seconds <= TO_CLEAN else "over", says)
+        table.add_row(operator, f"{report.seconds:.1f}", "within" if report.seconds <= TO_CLEAN else "over", counts(report))
     return table
+
+
+def counts(report: CheckReport) -> str:
+    """How many laws there are of each verdict that there is."""
+    return ", ".join(f"{n} {verdict}" for verdict, n in report.summary.items() if n and verdict != "total")
 
 
 def judged(screen: Console, reference: Public, level: str, jobs: int) -> None:
@@ -82,8 +89,7 @@ def judged(screen: Console, reference: Public, level: str, jobs: int) -> None:
     except (ModuleNotFoundError, ValueError) as error:
         screen.print(f"{reference.name}: not checked: {error}", markup=False)
         return
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in report.summary.items() if n and verdict != "total")
-    screen.print(f"{reference.name} as {reference.operator}: {counts} ({time.perf_counter() - begin:.0f} s)", markup=False)
+    screen.print(f"{reference.name} as {reference.operator}: {counts(report)} ({time.perf_counter() - begin:.0f} s)", markup=False)
     for verdict in ("holds", "violated", "unverified", "not-applicable"):
         laws = [law for law in report.laws if law.verdict == verdict]
         if laws and verdict in ("holds", "not-applicable"):

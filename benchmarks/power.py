@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -85,8 +84,3 @@ def start() -> float:
 def clean(operator: str, jobs: int) -> Any:
     """The report of a whole default check of a right form."""
     return isoform.check(f"isoform.impl.{IMPL[operator]}", operator, jobs=jobs)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -33,7 +33,7 @@ class Public:
     @property
     def target(self) -> str:
         """The function as `isoform check` names it. Raises ModuleNotFoundError where its package is not installed."""
-        spec = find_spec(MODULES.get(self.package, self.package))
+        spec = find_spec(self.package)
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError(f"{self.package} is not installed")
         if not self.home:
@@ -113,7 +113,6 @@ def rwkv_linear_attention_cpu(
     return o, torch.stack(state, 1) if output_final_state else None
 
 
-MODULES = {"torch": "torch", "fla": "fla"}
 HEADS = "groups=1"
 FLOAT32 = "no float64, no bfloat16, no float16"
 REFERENCES = (
