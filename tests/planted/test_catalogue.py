@@ -11,6 +11,7 @@ from isoform.properties.laws.table import KINDS
 from . import catalogue
 from .catalogue import BASES, CATALOGUE, OPERATORS, WKV
 from .gated import GATES, Chunks, Loop, form
+from .orders import ORDERS
 from .recurring import Mean
 from .recurring import form as recurring
 from .strangers import STRANGERS
@@ -25,7 +26,7 @@ SAMPLE = (
     "other_discretization__selective_scan",
 )
 RIGHT = {
-    **{f"{f.__name__}-{operator}": (operator, f) for operator, found in STRANGERS.items() for f in found},
+    **{f"{f.__name__}-{operator}": (operator, f) for kernels in (STRANGERS, ORDERS) for operator, found in kernels.items() for f in found},
     **{f"{kind.__name__}-{operator}": (operator, form(kind, operator)) for operator in GATES for kind in (Loop, Chunks)},
     **{f"{f.__module__.rpartition('.')[2]}.{f.__name__}-{operator}": (operator, f) for operator, f in BASES.items()},
     "Mean-wkv": (WKV, recurring(Mean, WKV)),

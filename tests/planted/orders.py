@@ -1,0 +1,177 @@
+"""Right kernels in the orders of evaluation that accelerators use: attention in blocks and by log-sum-exps, delta rules by triangular
+solves, decays as powers of two. No check may accuse one.
+"""
+
+import math
+
+import torch
+
+from .strangers import answered, head_first, queries, wide
+
+LOG2E = math.log2(math.e)
+BLOCK = 16
+
+
+def seen_scores(q, k, v, scale, before=False):
+    """Scores (B, H, T, S), -∞ where a row may not look, and values (B, H, S, V); scaled ``before`` the product or after it."""
+    a, b, c = wide(q, k, v)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    a, b, c = (head_first(x, q.shape[2]) for x in (a * scale if before else a, b, c))
+    scores = a @ b.mT if before else a @ b.mT * scale
+    behind = k.shape[1] - q.shape[1] + torch.arange(q.shape[1])[:, None] - torch.arange(k.shape[1])
+    return scores.masked_fill(behind < 0, -torch.inf), c
+
+
+def weighed(p, c, v):
+    """Outputs from probabilities, no value having a part in rows that may not see it."""
+    o = (p.unsqueeze(-1) * torch.where(p.unsqueeze(-1) > 0, c.unsqueeze(2), 0)).sum(3)
+    return o.transpose(1, 2).to(v.dtype)
+
+
+def attention_by_log_sum_exp(q, k, v, scale=None):
+    """Attention: probabilities e^{s - log Σ e^s}."""
+    scores, c = seen_scores(q, k, v, scale, before=True)
+    total = scores.logsumexp(-1, keepdim=True) if k.shape[1] else scores.sum(-1, keepdim=True)
+    return weighed((scores - torch.where(total == -torch.inf, 0, total)).exp(), c, v)
+
+
+def attention_by_log_sum_exp_in_base_two(q, k, v, scale=None):
+    """Attention: probabilities 2^{s log₂e - L log₂e}, L the log-sum-exp in natural logs, as backward passes have them again."""
+    scores, c = seen_scores(q, k, v, scale)
+    total = scores.logsumexp(-1, keepdim=True) if k.shape[1] else scores.sum(-1, keepdim=True)
+    return weighed((scores * LOG2E - torch.where(total == -torch.inf, 0, total) * LOG2E).exp2(), c, v)
+
+
+def attention_in_blocks(q, k, v, scale=None):
+    """Attention block by block: powers of two, log₂e in the scale, the maximum of a block scaled apart from the change of two."""
+    factor = (q.shape[-1] ** -0.5 if scale is None else scale) * LOG2E
+    scores, c = seen_scores(-q if factor < 0 else q, k, v, 1.0)
+    factor = abs(factor)
+    o, total = scores.new_zeros(*scores.shape[:3], c.shape[-1]), scores.new_zeros(scores.shape[:3])
+    most = torch.full_like(total, -torch.inf)
+    for a in range(0, k.shape[1], BLOCK):
+        s, x = scores[..., a : a + BLOCK], c[:, :, a : a + BLOCK]
+        new = torch.maximum(most, s.amax(-1))
+        safe, seen = torch.where(new == -torch.inf, 0, new), s > -torch.inf
+        kept = torch.where(most == -torch.inf, 0, (torch.where(most == -torch.inf, 0, most - safe) * factor).exp2())
+        p = torch.where(seen, (torch.where(seen, s, 0) * factor - (safe * factor).unsqueeze(-1)).exp2(), 0)
+        part = (p.unsqueeze(-1) * torch.where(p.unsqueeze(-1) > 0, x.unsqueeze(2), 0)).sum(3)
+        o, total, most = o * kept.unsqueeze(-1) + part, total * kept + p.sum(-1), new
+    return (o / torch.where(total > 0, total, 1).unsqueeze(-1)).transpose(1, 2).to(v.dtype)
+
+
+def delta_by_solves(q, k, v, g, beta, scale, initial_state, short=None, size=64):
+    """Delta rules in chunks: u = X (βv - βe^G k S), X = (I + tril(β k kᵀ e^{G_i - G_j}))^{-1}; ``short`` is what operands have."""
+    a, b, c, gate, strength, s = wide(q, k, v, g, beta, initial_state)
+    heads = v.shape[2]
+
+    def cast(x):
+        return x if short is None else x.to(short).to(x.dtype)
+
+    a, b, c = (head_first(x, heads) for x in (queries(a, scale), b, c))
+    strength, gate = (None if x is None else x.transpose(1, 2) for x in (strength, gate))
+    s = a.new_zeros(len(a), heads, a.shape[-1], c.shape[-1]) if s is None else s
+    out = []
+    for at in range(0, q.shape[1], size):
+        x, y, z, w = (m[:, :, at : at + size] for m in (a, b, c, strength))
+        n = x.shape[2]
+        logs = x.new_zeros(x.shape[:3]) if gate is None else gate[:, :, at : at + size]
+        between = logs.unsqueeze(-1).expand(*logs.shape, n).tril(-1).cumsum(-2)
+        decay = between.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf).exp()
+        first, last = logs.cumsum(-1).exp().unsqueeze(-1), decay[..., -1, :].unsqueeze(-1)
+        w = w.unsqueeze(-1)
+        lower = (cast(w * y) @ cast(y).mT * decay).tril(-1)
+        solve = torch.linalg.solve_triangular(torch.eye(n).to(x) + lower, torch.eye(n).to(x).expand_as(lower), upper=False)
+        moved, kept = cast(solve) @ cast(w * y * first), cast(solve) @ cast(w * z)
+        written = kept - cast(moved) @ cast(s)
+        out.append(cast(x * first) @ cast(s) + cast(cast(x) @ cast(y).mT * decay) @ cast(written))
+        s = s * first[..., -1:, :] + cast(y * last).mT @ cast(written)
+    return torch.cat(out, 2) if out else c * a.sum(-1, keepdim=True), s.clone()
+
+
+def delta_in_chunks(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
+    return answered(*delta_by_solves(q, k, v, None, beta, scale, initial_state), v, output_final_state)
+
+
+def gated_delta_in_chunks(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False):
+    return answered(*delta_by_solves(q, k, v, g, beta, scale, initial_state), v, output_final_state)
+
+
+def delta_on_short_operands(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
+    """As tensor cores: every product has operands of 16 bits, which is to be declared."""
+    return answered(*delta_by_solves(q, k, v, None, beta, scale, initial_state, torch.bfloat16), v, output_final_state)
+
+
+def gated_delta_on_short_operands(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False):
+    return answered(*delta_by_solves(q, k, v, g, beta, scale, initial_state, torch.bfloat16), v, output_final_state)
+
+
+def gated_retention_in_base_two(q, k, v, g, scale=None, initial_state=None, output_final_state=False):
+    """Gated retention in chunks, its decays 2^{g log₂e}, summed between each two tokens."""
+    a, b, c, gate, s = wide(q, k, v, g, initial_state)
+    a, b, c = (head_first(x, v.shape[2]) for x in (queries(a, scale), b, c))
+    gate = gate.transpose(1, 2) * LOG2E
+    s = a.new_zeros(*a.shape[:2], a.shape[-1], c.shape[-1]) if s is None else s
+    out = []
+    for at in range(0, q.shape[1], BLOCK):
+        x, y, z, logs = (m[:, :, at : at + BLOCK] for m in (a, b, c, gate))
+        n = x.shape[2]
+        between = logs.unsqueeze(-1).expand(*logs.shape, n).tril(-1).cumsum(-2)
+        decay = between.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf).exp2()
+        first, last = logs.cumsum(-1).exp2().unsqueeze(-1), decay[..., -1, :].unsqueeze(-1)
+        out.append((x @ y.mT * decay) @ z + x * first @ s)
+        s = s * first[..., -1:, :] + (y * last).mT @ z
+    return answered(torch.cat(out, 2) if out else c * a.sum(-1, keepdim=True), s.clone(), v, output_final_state)
+
+
+def retention_by_real_powers(q, k, v, scale=None, g_gamma=None, initial_state=None, output_final_state=False):
+    """Retention in parallel, its decays γ^{i - j} by powers of a number."""
+    a, b, c, s, g = wide(q, k, v, initial_state, g_gamma)
+    heads, steps = v.shape[2], q.shape[1]
+    g = torch.log1p(-torch.exp2(-5.0 - torch.arange(q.shape[2]).to(a))) if g is None else g
+    gamma = g.exp().repeat_interleave(heads // q.shape[2])[:, None, None]
+    a, b, c = (head_first(x, heads) for x in (queries(a, scale), b, c))
+    s = a.new_zeros(len(a), heads, a.shape[-1], c.shape[-1]) if s is None else s
+    at = torch.arange(steps).to(a)
+    age = at[:, None] - at
+    scores = torch.where(age >= 0, a @ b.mT * gamma ** age.clamp(min=0), 0)
+    o = scores @ c + gamma ** (at[:, None] + 1) * (a @ s)
+    state = (b * gamma ** (steps - 1 - at)[:, None]).mT @ c + gamma**steps * s
+    return answered(o, state, v, output_final_state)
+
+
+def selective_in_base_two(
+    u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False, initial_state=None, return_last_state=False
+):
+    """The selective scan token by token: A log₂e once, decays 2^{Δ A}, as a fused kernel has them."""
+    dtype = u.dtype
+    u, delta, A, B, C, D, z, delta_bias, h = wide(u, delta, A, B, C, D, z, delta_bias, initial_state)
+    A = A * LOG2E
+    delta = delta if delta_bias is None else delta + delta_bias[:, None]
+    delta = torch.where(delta <= 20, delta.clamp(max=20).exp().log1p(), delta) if delta_softplus else delta
+
+    def at(x, t):
+        x = x[None, :, :, None] if x.ndim == 2 else x.unsqueeze(1) if x.ndim == 3 else x
+        x = x[..., min(t, x.shape[-1] - 1)]
+        return x.repeat_interleave(u.shape[1] // x.shape[1], 1) if x.shape[0] != 1 or x.shape[1] != u.shape[1] else x
+
+    h = u.new_zeros(*u.shape[:2], A.shape[1]) if h is None else h.clone()
+    rows = []
+    for t in range(u.shape[-1]):
+        step = delta[..., t].unsqueeze(-1)
+        h = (step * A).exp2() * h + at(B, t) * (step * u[..., t].unsqueeze(-1))
+        rows.append((h * at(C, t)).sum(-1))
+    y = torch.stack(rows, -1) if rows else u * 0
+    y = y if D is None else y + D[:, None] * u
+    y = y if z is None else y * (z / (1 + (-z).exp()))
+    return (y.to(dtype), h) if return_last_state else y.to(dtype)
+
+
+ORDERS = {
+    "attention": (attention_by_log_sum_exp, attention_by_log_sum_exp_in_base_two, attention_in_blocks),
+    "delta-rule": (delta_in_chunks,),
+    "gated-delta-rule": (gated_delta_in_chunks,),
+    "gated-retention": (gated_retention_in_base_two,),
+    "retention": (retention_by_real_powers,),
+    "selective-scan": (selective_in_base_two,),
+}

@@ -1,0 +1,40 @@
+"""Right kernels in an accelerator's order of evaluation: the laws that compare numbers accuse none of them."""
+
+import pytest
+
+from isoform.properties.columns import operator
+from isoform.properties.operator import Form
+from isoform.properties.running import run_law
+
+from .orders import ORDERS, delta_on_short_operands, gated_delta_on_short_operands
+from .planting import LAWS
+
+KERNELS = [pytest.param(name, f, id=f.__name__) for name, found in ORDERS.items() for f in found]
+SHORT = [("delta-rule", delta_on_short_operands), ("gated-delta-rule", gated_delta_on_short_operands)]
+
+
+def held(law, name, form, examples=5, **more):
+    return run_law(LAWS[law], operator(name), form, examples=examples, seed=0, minimise=False, **more)
+
+
+@pytest.mark.parametrize(("name", "kernel"), KERNELS)
+def test_an_order_of_evaluation_is_no_fault(name, kernel):
+    result = held("form-equals-oracle", name, Form(kernel.__name__, kernel), corners=12)
+    assert result.verdict == "holds", result
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("law", ["form-equals-oracle", "state-equals-oracle", "long-sequence", "finite-at-the-edges", "gradient-of-inputs"])
+@pytest.mark.parametrize(("name", "kernel"), KERNELS)
+def test_nor_is_it_one_to_any_law_about_numbers(name, kernel, law, seed):
+    result = run_law(LAWS[law], operator(name), Form(kernel.__name__, kernel), examples=40, seed=seed, minimise=False)
+    assert result.verdict in ("holds", "not-applicable"), result
+
+
+@pytest.mark.parametrize(("name", "kernel"), SHORT)
+def test_operands_of_16_bits_in_a_solve_are_to_be_declared(name, kernel):
+    declared = Form(kernel.__name__, kernel, precision="bf16-operands")
+    result = held("state-equals-oracle", name, declared, dtypes=("bfloat16",))
+    assert result.verdict == "holds", result
+    assert held("state-equals-oracle", name, Form(kernel.__name__, kernel), dtypes=("bfloat16",)).verdict == "violated"
