@@ -44,7 +44,7 @@ class Seen:
 
 
 def diagnose(laws: Sequence[LawReport]) -> tuple[Diagnosis, ...]:
-    """Of all violated laws: those that fail under one condition together, then what the laws that hold say beside them."""
+    """Of all violated laws: what the laws that hold say beside them, then those that fail under one condition together."""
     seen = {law.law: separations(law.tried) for law in laws if law.verdict == "violated"}
     votes = Counter(s.says for found in seen.values() for s in found)
     groups: dict[str, list[tuple[str, Seen]]] = {}
@@ -52,7 +52,7 @@ def diagnose(laws: Sequence[LawReport]) -> tuple[Diagnosis, ...]:
         if found:
             chosen = max(found, key=lambda s: votes[s.says])
             groups.setdefault(chosen.says, []).append((law, chosen))
-    return (*(Diagnosis(_sentence(group), tuple(law for law, _ in group)) for group in groups.values()), *_patterns(laws))
+    return (*_patterns(laws), *(Diagnosis(_sentence(group), tuple(law for law, _ in group)) for group in groups.values()))
 
 
 def separations(tried: Iterable[Tried]) -> list[Seen]:

@@ -64,8 +64,6 @@ class Known:
 
 def read(path: Path, today: date | None = None) -> Known:
     """Read a list as it is to be judged on a day. Raises Unusable for a file that is no such list."""
-    from isoform.properties.laws import laws
-
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -75,6 +73,8 @@ def read(path: Path, today: date | None = None) -> Known:
     entries = found.get(TABLE, [])
     if set(found) - {TABLE} or not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         raise Unusable(f"{path} is a list of [[{TABLE}]] entries and nothing else")
+    from isoform.properties.laws import laws
+
     known, day = sorted(law.name for law in laws()), date.today() if today is None else today
     kept: dict[str, Expected] = {}
     problems: list[str] = []

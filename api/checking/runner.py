@@ -45,14 +45,14 @@ def check(
     """
     found, name, function = resolve(target)
     plan = planning.make(found, name, operator, **options)
+    from isoform.checking import standing
+    from isoform.checking.expected import read
+
+    known = None if expected is None else read(Path(expected))
     report = run(plan, function, witnesses=None if witnesses is None else Path(witnesses))
     if report.state == "interrupted":
         raise KeyboardInterrupt
-    if expected is None:
-        return report
-    from isoform.checking.standing import beside
-
-    return beside(report, plan, function, Path(expected))
+    return report if known is None else standing.beside(report, plan, function, known)
 
 
 def resolve(target: str | Kernel) -> tuple[Target | None, str, Kernel | None]:

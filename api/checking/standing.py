@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from isoform.checking import expected
 from isoform.checking.plan import CheckPlan
@@ -14,9 +13,8 @@ from isoform.checking.session import Session
 from isoform.checking.target import Kernel
 
 
-def beside(report: CheckReport, plan: CheckPlan, function: Kernel | None, path: Path) -> CheckReport:
-    """The report, which knows what was expected; laws that did not run are not judged. Raises Unusable for a file that is no list."""
-    known = expected.read(path)
+def beside(report: CheckReport, plan: CheckPlan, function: Kernel | None, known: expected.Known) -> CheckReport:
+    """The report, which knows what was expected; laws that did not run are not judged."""
     ran = [law for law in report.laws if known.of(law.law) and (report.state == "complete" or law.verdict != "unverified")]
     if not ran:
         return replace(report, problems=known.problems)

@@ -49,6 +49,7 @@ def command(
 ) -> int:
     """Hold a kernel against the laws of an operator, within derived bounds."""
     from isoform.checking import plan, printing, runner, standing
+    from isoform.checking.expected import read
     from isoform.checking.target import Unusable, parse
 
     try:
@@ -70,9 +71,10 @@ def command(
             call_limit=call_limit,
             fail_fast=fail_fast,
         )
+        known = None if expected is None else read(expected)
         with printing.progress() as watch:
             report = runner.run(wanted, watch=watch, witnesses=None if witnesses == "none" else Path(witnesses))
-        report = report if expected is None else standing.beside(report, wanted, None, expected)
+        report = report if known is None else standing.beside(report, wanted, None, known)
     except Unusable as error:
         raise click.ClickException(str(error)) from None
     if as_json:

@@ -83,7 +83,7 @@ def law(name, verdict, given=()):
 def test_laws_that_fail_under_one_condition_are_told_together():
     given = tried(lambda c: steps(c) % 16, LENGTHS)
     laws = [law("form-equals-oracle", "holds"), law("state-equals-oracle", "violated", given), law("layout", "violated", given)]
-    first, second = diagnose(laws)
+    second, first = diagnose(laws)
     assert first.says == "state-equals-oracle, layout fail only where T mod 16 ≠ 0: 20 of 20 such cases, 0 of 10 others"
     assert first.laws == ("state-equals-oracle", "layout")
     assert second.says == "the outputs are right, the state that is handed out is not"

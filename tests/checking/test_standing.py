@@ -92,3 +92,10 @@ def test_problems_alone_are_a_failure(check):
     report = check(right, law="layout")
     assert not report.problems and report.exit_code == 0, "a law that did not run is not judged"
     assert replace(report, problems=("x",)).exit_code == 1
+
+
+def test_a_list_that_cannot_be_read_is_said_before_anything_is_tried(tmp_path):
+    calls = []
+    with pytest.raises(ValueError, match="there is no file"):
+        isoform.check(lambda q, k, v, beta: calls.append(q), "delta-rule", level="quick", expected=tmp_path / "none.toml")
+    assert not calls
