@@ -195,7 +195,7 @@ def _solve(e: Affine, given: Affine, found: Binding, params: frozenset[str]) -> 
 
 def _collect_term(pattern: Any, x: Any, found: Binding, params: frozenset[str]) -> None:
     if isinstance(pattern, Expr) and isinstance(x, Expr):
-        if all(isinstance(s, Symbol) and s.is_integer for e in (pattern, x) for s in e.free_symbols):
+        if pattern.free_symbols and all(isinstance(s, Symbol) and s.is_integer for e in (pattern, x) for s in e.free_symbols):
             _solve(read(cast(Expr, pattern)), read(cast(Expr, x)), found, params)
         return
     if type(pattern) is type(x) and isinstance(pattern, (tm.Term, tm.Cond, tm.Tuple)):

@@ -154,8 +154,17 @@ class Run:
     def canonical(self) -> Recurrence:
         """The recurrence that the affine theorems speak of, with these L, R and U."""
         left, right = self.left.matrix, self.right.matrix
-        name = affine.H.member.name
-        return recurrence(name, self.start, lambda t, S: times(self.at(left, t), S, self.at(right, t)) + self.write(t), field=self.field)
+
+        def step(t: Index, S: Term) -> Term:
+            kept = [cast(Term, x) for x in tm.Mul(self.at(left, t), S, self.at(right, t)).args if not is_one(x)]
+            return (kept[0] if len(kept) == 1 else tm.Mul(*kept)) + self.write(t)
+
+        return recurrence(affine.H.member.name, self.start, step, field=self.field)
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether the declared state is that one, by its name and its update as it is written."""
+        return self.canonical[self.t] == self.H[self.t]
 
     def theorem(self, slug: str, part: int = 0, **at: Index) -> Lemma:
         """An instance of a theorem of the affine column, for this update."""

@@ -29,9 +29,12 @@ def update(s: Subject) -> Claim:
 
     def says(*parts: Term | None) -> Formula:
         step = plus(p for p in parts if p is not None)
-        return And(Equation(run.H[t + 1], tm.Zero(*now.shape) if step is None else step), as_affine)
+        found = Equation(run.H[t + 1], tm.Zero(*now.shape) if step is None else step)
+        return found if run.is_canonical else And(found, as_affine)
 
     statement = Statement(says(acted, written), le(0, t))
+    declared = Direct((Unfold(run.H[t + 1]),), "the update, as declared")
+    same = Induction(t, Direct(note="the same start"), Direct((Hypothesis(),), "the same update of the same state"))
     misses = [variant(statement, "the state before comes twice", says(Num(2) * acted, written))]
     misses += [variant(statement, "the state before is forgotten", says(written))]
     misses += [variant(statement, "the state before is kept as it is", says(now, written))] if run.moves else []
@@ -40,12 +43,7 @@ def update(s: Subject) -> Claim:
         "update",
         f"the update is affine in the state; its transition: {run.update}",
         statement,
-        Each(
-            (
-                Direct((Unfold(run.H[t + 1]),), "the update, as declared"),
-                Induction(t, Direct(note="the same start"), Direct((Hypothesis(),), "the same update of the same state")),
-            )
-        ),
+        declared if run.is_canonical else Each((declared, same)),
         tuple(misses),
     )
 
@@ -53,7 +51,7 @@ def update(s: Subject) -> Claim:
 def _affine(s: Subject, theorem: Reason, start: Index, note: str) -> Script:
     """By a theorem about affine updates; those are about real products, so powers and complex states go by the same induction."""
     if s.run.field == "real" and not s.run.constant:
-        return Direct((s.lemma("update", 1), theorem), note)
+        return Direct((theorem,) if s.run.is_canonical else (s.lemma("update", 1), theorem), note)
     return Induction(s.run.t, Direct(note="no update"), Direct((Hypothesis(),), "one more update"), start=start)
 
 

@@ -83,6 +83,19 @@ ODD: dict[str, tuple[str, dict[str, Any]]] = {
         "scalar",
         {"inputs": QKV, "state": MATRIX, "update": lambda S, k, v: S / Num(2) + v * k.T, "read": lambda S, q: S * q},
     ),
+    "turned round by half of a matrix": (
+        "diagonal",
+        {
+            "inputs": {**QKV, "a": n},
+            "state": MATRIX,
+            "update": lambda S, k, v, a: v * k.T - S * (Diag(a) / Num(2)),
+            "read": lambda S, q: S * q,
+        },
+    ),
+    "a state called as in the theorems": (
+        "identity",
+        {"inputs": QKV, "state": {"H": (m, n)}, "update": lambda H, k, v: H + v * k.T, "read": lambda H, q: H * q},
+    ),
     "a gate and what it leaves": (
         "scalar",
         {
@@ -110,7 +123,14 @@ ODD: dict[str, tuple[str, dict[str, Any]]] = {
         {"inputs": QKV, "state": {"W": (m, n)}, "update": lambda W, k, v: W - (tanh(W * k) - v) * k.T, "read": lambda W, q: tanh(W * q)},
     ),
 }
-QUICK = {"a number for a state", "nothing kept", "from both sides", "a learner with a bend"}
+QUICK = {
+    "turned round by half of a matrix",
+    "a state called as in the theorems",
+    "a number for a state",
+    "nothing kept",
+    "from both sides",
+    "a learner with a bend",
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.deep]) for n in ODD])
