@@ -34,6 +34,7 @@ NEEDED = ("inputs", "state", "update", "read", "domains", "source", "where")
 )
 @click.option("--read", default="", metavar="FORMULA", help="What is read after the update, as 'H * q'; H_before is the state before it.")
 @click.option("--domain", "domains", multiple=True, metavar="NAMES: DOMAIN", help="Where inputs lie, as 'beta: real, 0 <= beta <= 1'.")
+@click.option("--log", "logs", multiple=True, metavar="NAME=ARGUMENT", help="A decay that forms are given by its logarithm, as 'a=g'.")
 @click.option("--source", default="", metavar="CITATION", help="The paper: 'Authors, Title, arXiv 1234.56789'.")
 @click.option("--where", default="", metavar="PLACE", help="The equation or section of the source.")
 @options.as_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def make(description: Description, folder: Path) -> Column:
     _check_free(description.name)
     texts = {"derivations": text.derivations(description)}
     made = _run(texts["derivations"], place.module("derivations", description.module), description.name)
-    code, reason = _code(made["DECLARATION"])
+    code, reason = _code(made["DECLARATION"], description.logs)
     if code:
         texts |= {"impl": code, "properties": text.properties(description, place)}
     written = places.write(place, texts)
@@ -76,13 +77,13 @@ def _run(source: str, module: str, name: str) -> dict[str, Any]:
     return namespace
 
 
-def _code(declaration: Any) -> tuple[str, str]:
+def _code(declaration: Any, logs: Mapping[str, str]) -> tuple[str, str]:
     """The source of the forms, or why there is none."""
     from isoform.derivations.layer.torch_code import torch_code
     from isoform.properties.declared import operator_of
 
     try:
-        operator_of(declaration)
-        return torch_code(declaration), ""
+        operator_of(declaration, logs=logs)
+        return torch_code(declaration, logs=logs), ""
     except ValueError as error:
         return "", " ".join(str(error).split())

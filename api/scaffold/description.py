@@ -6,7 +6,7 @@ import ast
 import keyword
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from isoform.derivations.guests import NAME
 
@@ -24,7 +24,10 @@ class ScaffoldError(ValueError):
 
 @dataclass(frozen=True)
 class Description:
-    """A column as described: names with their sizes (1, d_k or d_v*d_k), and formulas over those names, in Python."""
+    """A column as described: names with their sizes (1, d_k or d_v*d_k), and formulas over those names, in Python.
+
+    ``logs`` are the inputs that the forms are given by their logarithm, with the names of those arguments.
+    """
 
     name: str
     inputs: Mapping[str, str]
@@ -35,6 +38,7 @@ class Description:
     domains: Mapping[str, str]
     source: str
     where: str
+    logs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def module(self) -> str:
@@ -64,6 +68,7 @@ def describe(
     source: str,
     where: str,
     parameters: str = "",
+    logs: Iterable[str] = (),
 ) -> Description:
     """Return the description that words amount to. Raises ScaffoldError.
 
@@ -92,7 +97,8 @@ def describe(
         ("--read", read, [f"{n}_before" for n in kept]),
     ):
         _check_formula(what, formula, {*names, *allowed})
-    return Description(name, given, fixed, kept, updates, read, _domains(tuple(domains), (*given, *fixed)), source, where)
+    lie = _domains(tuple(domains), (*given, *fixed))
+    return Description(name, given, fixed, kept, updates, read, lie, source, where, _logs(tuple(logs), given, {*names, *sizes}))
 
 
 def check_name(name: str) -> None:
@@ -152,6 +158,18 @@ def _check_formula(what: str, formula: str, names: set[str]) -> None:
     if unknown:
         there = f"there are {', '.join(sorted(names))}, and the functions {', '.join(sorted(TERMS | functions()))}"
         raise ScaffoldError(f"{what} uses {unknown[0]!r}, which is no input, parameter or state; {there}")
+
+
+def _logs(words: tuple[str, ...], inputs: Mapping[str, str], names: set[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in words:
+        name, _, argument = (part.strip() for part in text.partition("="))
+        if name not in inputs or not argument.isidentifier():
+            raise ScaffoldError(f"--log says {text!r}; an input and the name of the argument for its logarithm are needed, as 'a=g'")
+        if argument in {*names, *found.values()} or name in found:
+            raise ScaffoldError(f"--log says {text!r}, and one of these names is taken; another one is needed")
+        found[name] = argument
+    return found
 
 
 def _domains(words: tuple[str, ...], names: tuple[str, ...]) -> dict[str, str]:

@@ -62,7 +62,7 @@ from __future__ import annotations
 from $declarations import DECLARATION
 from isoform.properties.declared import operator_of
 
-OPERATORS = (operator_of(DECLARATION),)
+OPERATORS = (operator_of(DECLARATION$logs),)
 ''')
 
 
@@ -90,7 +90,8 @@ def derivations(d: Description) -> str:
 
 def properties(d: Description, place: Place) -> str:
     """Return the file of the properties floor."""
-    return PROPERTIES.substitute(title=title(d.name), declarations=place.module("derivations", d.module))
+    logs = ", logs={" + ", ".join(f"{_quoted(n)}: {_quoted(g)}" for n, g in d.logs.items()) + "}" if d.logs else ""
+    return PROPERTIES.substitute(title=title(d.name), declarations=place.module("derivations", d.module), logs=logs)
 
 
 def title(name: str) -> str:

@@ -326,3 +326,26 @@ def test_without_options_and_without_a_terminal_it_says_what_it_needs(package):
 def test_every_function_of_a_formula_is_there():
     assert {"exp", "sigmoid", "tanh", "over"} <= description.functions()
     assert not description.functions() & description.TERMS
+
+
+FADING = {
+    **DELTA,
+    "inputs": "q:d_k k:d_k v:d_v a:d_k",
+    "update": ["H * Diag(a) + v * k.T"],
+    "domains": ["q, k, v: real", "a: real, 0 <= a_i <= 1"],
+}
+
+
+def test_a_decay_may_be_given_by_its_logarithm():
+    written = text.properties(describe("fading", **FADING, logs=["a=g"]), place.Place({}, "lab.fading"))
+    assert 'operator_of(DECLARATION, logs={"a": "g"})' in written
+    assert "operator_of(DECLARATION)" in text.properties(describe("fading", **FADING), place.Place({}, "lab.fading"))
+
+
+@pytest.mark.parametrize(
+    ("logs", "reason"),
+    [(["b=g"], "an input and the name of the argument"), (["a"], "an input and the name of the argument"), (["a=q"], "is taken")],
+)
+def test_a_logarithm_that_cannot_be_is_refused(logs, reason):
+    with pytest.raises(ScaffoldError, match=reason):
+        describe("fading", **FADING, logs=logs)
