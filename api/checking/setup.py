@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -138,11 +137,12 @@ def read_limits(found: Mapping[str, Any]) -> Limits:
 
 
 def right_form(operator: Operator) -> Any:
-    """Our own reference form of an operator, or None."""
+    """The reference form of an operator in its column, or None."""
+    from isoform.plan import forms, implemented
     from isoform.properties.columns import columns, operators
 
-    for column in columns():
+    for column in sorted(columns(), key=lambda column: column != operator.name):  # others take seconds to load
         if operator.name in [o.name for o in operators(column)]:
-            forms = importlib.import_module(f"isoform.impl.{column.replace('-', '_')}").FORMS
-            return forms.get(operator.name, (None,))[0]
+            there = column.replace("-", "_") in implemented()
+            return forms(column).FORMS.get(operator.name, (None,))[0] if there else None
     return None

@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 
 from isoform import cli, environment, inspection, plan
+from isoform.checking.setup import right_form
 from isoform.derivations import guests, registry
 from isoform.properties import columns
 
@@ -93,6 +94,18 @@ def test_a_guest_is_a_column_like_ours(install):
     assert columns.operator("guest-sum").name == "guest-sum"
     assert list(plan.forms("guest_layer").FORMS) == ["guest-sum"]
     assert plan.forms("delta_rule") is import_module("isoform.impl.delta_rule")
+
+
+def test_the_right_form_of_a_guest_is_its_own(install):
+    install("guest-sum", "guest_package")
+    (operator,) = columns.operators("guest-sum")
+    assert right_form(operator) is import_module("guest_package.impl").FORMS["guest-sum"][0]
+
+
+def test_a_guest_without_forms_has_no_right_form(install):
+    install("guest-sum", "guest_package", impl=None)
+    (operator,) = columns.operators("guest-sum")
+    assert right_form(operator) is None
 
 
 def test_a_certificate_names_the_package_of_a_guest(install):
