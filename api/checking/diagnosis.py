@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from isoform.checking.containment import Tried
@@ -22,10 +22,14 @@ _COUNTS = re.compile(r"\[[\d, ]*\]|\d+")
 
 @dataclass(frozen=True)
 class Condition:
-    """Something that is so in a case or not, in words; None where it cannot be said of a case."""
+    """Something that is so in a case or not, in words; None where it cannot be said of a case.
+
+    One that ``only`` lacks something says little beside others.
+    """
 
     says: str
     holds: Callable[[dict[str, Any], int | None], bool | None]
+    only: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def separations(tried: Iterable[Tried]) -> list[Seen]:
     best = min(s.fine for s in alone)
     if best <= few:
         return [s for s in alone if s.fine == best]
-    joined = _joined(needed, passing, few)
+    joined = _joined([c for c in needed if not c.only] or needed, passing, few)
     return [_count(joined, cases)]
 
 
@@ -110,17 +114,17 @@ def _conditions(cases: Sequence[tuple[dict[str, Any], int | None]]) -> list[Cond
         *_either("T > C", "T ≤ C", lambda c, t: _compare(c, t, lambda n, chunk: n > chunk)),
         *_either("T mod C ≠ 0", "T mod C = 0", lambda c, t: _compare(c, t, lambda n, chunk: n % chunk != 0)),
         *(x for m in (1, *MODULI) for x in _either(f"T > {m}", f"T ≤ {m}", lambda c, t, m=m: None if t is None else t > m)),
-        *_either("an initial state is given", "no initial state is given", lambda c, t: "start" in c["flags"]),
+        *_lacking("an initial state is given", "no initial state is given", lambda c, t: "start" in c["flags"]),
         *_either("K ≠ V", "K = V", lambda c, t: _sizes(c, "k", "v", lambda k, v: k != v)),
         *_either("K > 1", "K = 1", lambda c, t: _sizes(c, "k", "k", lambda k, _: k > 1)),
         *_either("V > 1", "V = 1", lambda c, t: _sizes(c, "v", "v", lambda v, _: v > 1)),
-        *_either("heads share keys", "no heads share keys", lambda c, t: _sizes(c, "groups", "groups", lambda g, _: g > 1)),
+        *_lacking("heads share keys", "no heads share keys", lambda c, t: _sizes(c, "groups", "groups", lambda g, _: g > 1)),
         *_either("there are several heads", "there is one head", lambda c, t: _sizes(c, "h", "h", lambda h, _: h > 1)),
-        *_either("the batch has several sequences", "the batch has one sequence", lambda c, t: _sizes(c, "b", "b", lambda b, _: b > 1)),
-        *(x for d in dtypes for x in _either(f"inputs are {d}", f"inputs are not {d}", lambda c, t, d=d: c["dtype"] == d)),
+        *(x for m in (1, 2, 4) for x in _either(f"B > {m}", f"B ≤ {m}", lambda c, t, m=m: _sizes(c, "b", "b", lambda b, _: b > m))),
+        *(x for d in dtypes for x in _lacking(f"inputs are {d}", f"inputs are not {d}", lambda c, t, d=d: c["dtype"] == d)),
         *_either("inputs have 16 bits", "inputs have 32 or 64 bits", lambda c, t: c["dtype"] in ("bfloat16", "float16")),
         *_either("inputs are large", "inputs are small", lambda c, t: c["scale"] == "large"),
-        *(x for f in flags if f != "start" for x in _either(f"the case is {f}", f"the case is not {f}", lambda c, t, f=f: f in c["flags"])),
+        *(x for f in flags if f != "start" for x in _lacking(f"the case is {f}", f"it is not {f}", lambda c, t, f=f: f in c["flags"])),
     ]
     return found
 
@@ -133,6 +137,12 @@ def _either(says: str, otherwise: str, holds: Callable[..., bool | None]) -> tup
         return None if found is None else not found
 
     return Condition(says, holds), Condition(otherwise, opposite)
+
+
+def _lacking(says: str, otherwise: str, holds: Callable[..., bool | None]) -> tuple[Condition, Condition]:
+    """A condition and its opposite, which is that something is not there."""
+    there, not_there = _either(says, otherwise, holds)
+    return there, replace(not_there, only=True)
 
 
 def _compare(case: dict[str, Any], tokens: int | None, holds: Callable[[int, int], bool]) -> bool | None:
