@@ -334,14 +334,6 @@ class SumsRunAcrossSegments(Loop):
         return s if a == 0 else self.fade(s, x, a - 1)
 
 
-class FirstRowsOfTheBuffer(Loop):
-    def result(self, out, state):
-        offsets = self.call.get("cu_seqlens")
-        if offsets is not None and offsets[0] > 0:
-            out = torch.cat([out[:, offsets[0] : offsets[0] + 1].expand(-1, int(offsets[0]), -1, -1), out[:, offsets[0] :]], 1)
-        return super().result(out, state)
-
-
 class GatesOfTheFirstSequence(Loop):
     def logs(self, g):
         return g[:, :, :] if g.shape[0] == 1 else g[:1].expand_as(g)
@@ -476,7 +468,7 @@ PLANTED = {
     "gradient-of-packed": ((GateOfTheWrongSign, (GATED, DELTA)),),
     "group-map": ((GatesTiled, (RETENTION, CHANNELS)), (DecayOfAnotherHead, ALL)),
     "batch-company": ((GatesOfTheFirstSequence, (GATED, CHANNELS, DELTA)),),
-    "packed-equals-alone": ((SumsRunAcrossSegments, ALL), (FirstRowsOfTheBuffer, (GATED,))),
+    "packed-equals-alone": ((SumsRunAcrossSegments, ALL),),
     "result-dtypes": ((WideOutput, ALL), (ShortState, (GATED, DELTA))),
     "outside-the-domain": ((GrowthClamped, ALL), (StrengthClamped, (DELTA,)), (NegativeStrengthClamped, (DELTA,))),
     "reduction": (
