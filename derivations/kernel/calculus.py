@@ -156,7 +156,7 @@ def _slopes(x: tm.Rec, s: tm.Var, slopes: tuple[tuple[Term, Term], ...]) -> tupl
 
     start = derive(x.init, s, commute, assumed, dict(slopes))
     if isinstance(start, tm.Zero):  # its rows keep their numbers
-        start = 0 * x.init
+        start = tm.Num(0) * x.init
     if firsts(start) != firsts(x.init):
         raise NotDifferentiable(f"the derivative of {x.init} numbers its rows or columns differently")
     family = tm.recurrence(f"{x.name}{DOT}", start, step, start=x.start, field=bound.field)
