@@ -296,7 +296,7 @@ def test_a_kernel_that_lacks_an_argument_or_needs_another_does_not_fit():
 def test_a_wiring_can_be_sent_to_another_process(name):
     o = operator(name)
     for _, w in conventions(o):
-        assert pickle.loads(pickle.dumps(w)) == w
+        assert repr(pickle.loads(pickle.dumps(w))) == repr(w)  # a partial is equal to itself alone
 
 
 def test_a_settled_wiring_stays_as_it_is():

@@ -588,7 +588,8 @@ def wide_offsets_misread(base, call):
     offsets = call.get("cu_seqlens")
     if offsets is None or offsets.dtype == torch.int32:
         return base(**call)
-    return base(**call | {"cu_seqlens": torch.where(offsets == offsets[1], 0, offsets)})
+    first = min((n for n in offsets.tolist() if n), default=0)
+    return base(**call | {"cu_seqlens": torch.where(offsets == first, 0, offsets)})
 
 
 def emptied(states, chosen):
