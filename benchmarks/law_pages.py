@@ -184,7 +184,8 @@ def page(law: Law, folder: Path) -> str:
 
 def contents() -> str:
     """The page that lists them all, by theme."""
-    lines = ["# The laws", "", "What must hold of any implementation.", ""]
+    about = "`make law-pages` writes these pages from the laws and the planted faults."
+    lines = ["# The laws", "", f"What must hold of any implementation. {about}", ""]
     theme = ""
     for law in laws():
         if law.check.__module__ != theme:
