@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +18,33 @@ if TYPE_CHECKING:
 
 MOST = 400
 """Numbers, at most, that a snippet spells out."""
+Part = int | None
+"""The place of a result in a tuple, None of a bare tensor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A call as the kernel was given it, and what it returned."""
+    """A call as the kernel was given it, and what it returned.
+
+    A backward pass adds what came in at each result (``arriving``), and the gradient by each argument.
+    """
 
     positional: tuple[Any, ...]
     named: Mapping[str, Any]
     result: Any
+    function: Kernel | None = None
+    arriving: dict[Part, Tensor] = field(default_factory=dict)
+    gradients: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments by name; those that were given without one have a name of their own."""
+        return {**{f"x{n}": x for n, x in enumerate(self.positional)}, **self.named}
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The arguments that are tensors."""
+        return {name: x for name, x in self.given.items() if hasattr(x, "numel")}
 
 
 @dataclass
@@ -53,9 +71,14 @@ class Log:
         def call(*args: Any, **kwargs: Any) -> Any:
             if not self.on:
                 return function(*args, **kwargs)
-            positional, named = tuple(map(_copy, args)), {n: _copy(x) for n, x in kwargs.items()}
+            kept = Call(tuple(map(_given, args)), {n: _given(x) for n, x in kwargs.items()}, None, function)
+            for name, x in Call(args, kwargs, None).tensors.items():
+                _follow(x, kept.gradients, name)
             result = function(*args, **kwargs)
-            self.calls.append(Call(positional, named, tuple(map(_copy, result)) if isinstance(result, (tuple, list)) else _copy(result)))
+            for part, x in _results(result):
+                _follow(x, kept.arriving, part)
+            copied = tuple(map(_copy, result)) if isinstance(result, (tuple, list)) else _copy(result)
+            self.calls.append(replace(kept, result=copied))
             return result
 
         return call
@@ -65,13 +88,33 @@ def _copy(x: Any) -> Any:
     return x.detach().clone() if hasattr(x, "detach") else x
 
 
+def _given(x: Any) -> Any:
+    """A copy that lies in memory as the argument does, and asks for a gradient where that does."""
+    if not hasattr(x, "detach"):
+        return x
+    own = _copy(x) if x.is_contiguous() else _stored(x).clone().as_strided(x.shape, x.stride(), x.storage_offset())
+    return own.requires_grad_(x.requires_grad)
+
+
+def _stored(x: Tensor) -> Tensor:
+    """The memory of a tensor, from its first number on."""
+    return x.detach().as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
+
+
+def _follow(x: Tensor, found: dict[Any, Tensor], name: Any) -> None:
+    """Keep the gradient that reaches a tensor."""
+    if x.requires_grad:
+        x.register_hook(lambda gradient: found.update({name: _copy(gradient)}))
+
+
 @dataclass(frozen=True)
 class Spot:
-    """Where in the results of a call a number is: the result's place in a tuple (None of a bare tensor), and the index."""
+    """Where a number is: in a result of a call (``part``), or in the gradient by an argument (``by``); and the index."""
 
     call: Call
-    part: int | None
+    part: Part
     index: tuple[int, ...]
+    by: str = ""
 
 
 def locate(found: np.ndarray[Any, Any], index: tuple[int, ...], calls: Sequence[Call], last: bool = False) -> Spot | None:
@@ -79,37 +122,90 @@ def locate(found: np.ndarray[Any, Any], index: tuple[int, ...], calls: Sequence[
 
     The result may have its axes in another order, be longer in time than what was compared, or be a part of it in time.
     """
-    from isoform.properties.tensors import array
-
     for call in reversed(calls):
         for part, x in list(_results(call.result))[:: -1 if last else 1]:
-            for order in permutations(range(x.ndim)):
-                given = array(x).transpose(order)
-                at = _inside(found, index, given)
-                if at is not None:
-                    back = tuple(at[order.index(axis)] for axis in range(x.ndim))
-                    return Spot(call, part, back)
+            at = _placed(found, index, x)
+            if at is not None:
+                return Spot(call, part, at)
     return None
 
 
+def locate_gradient(found: np.ndarray[Any, Any], index: tuple[int, ...], calls: Sequence[Call], name: str) -> Spot | None:
+    """Where an entry of a gradient is among those by the arguments of the one call that there was, that of this name first."""
+    if len(calls) != 1 or not calls[0].arriving:
+        return None
+    (call,) = calls
+    asked = {n: x for n, x in call.tensors.items() if x.requires_grad}
+    for by in sorted(asked, key=lambda n: n != name):
+        at = _placed(found, index, call.gradients.get(by, asked[by] * 0)) if by == name or found.any() else None
+        if at is not None:
+            return Spot(call, None, at, by)
+    return None
+
+
+def _placed(found: np.ndarray[Any, Any], index: tuple[int, ...], x: Tensor) -> tuple[int, ...] | None:
+    """Where an entry is in a tensor that has the same numbers."""
+    from isoform.properties.tensors import array
+
+    for order in permutations(range(x.ndim)):
+        at = _inside(found, index, array(x).transpose(order))
+        if at is not None:
+            return tuple(at[order.index(axis)] for axis in range(x.ndim))
+    return None
+
+
+def repeats(spot: Spot, right: Any, bound: float) -> bool:
+    """Whether the call is as wrong once more, on tensors of its own, as a snippet makes it."""
+    try:
+        found = complex(_once_more(spot).item())
+    except Exception:
+        return False
+    return found != right and not abs(found - right) <= bound
+
+
+def _once_more(spot: Spot) -> Tensor:
+    """The number at a spot of the same call."""
+    import torch
+
+    call = spot.call
+    assert call.function is not None
+    fresh = {n: _given(x) for n, x in call.tensors.items()}
+    positional = [fresh.get(n, x) for n, x in list(call.given.items())[: len(call.positional)]]
+    results = dict(_results(call.function(*positional, **{n: fresh.get(n, x) for n, x in call.named.items()})))
+    if not spot.by:
+        return results[spot.part][spot.index]
+    outs, weights = [results[part] for part in call.arriving], list(call.arriving.values())
+    (gradient,) = torch.autograd.grad(outs, [fresh[spot.by]], weights, materialize_grads=True)
+    return gradient[spot.index]
+
+
 def text(target: Target | None, spot: Spot, right: float, bound: float) -> str:
-    """The snippet, or "" where the arguments are too many to be spelled out or the kernel has no name."""
-    given = [*((f"x{n}", x) for n, x in enumerate(spot.call.positional)), *spot.call.named.items()]
-    tensors = {name: x for name, x in given if hasattr(x, "numel")}
-    if target is None or sum(x.numel() for x in tensors.values()) > MOST:
+    """The snippet, or "" where the numbers are too many to be spelled out or the kernel has no name."""
+    call = spot.call
+    weights = call.arriving if spot.by else {}
+    spelt = (x if x.is_contiguous() else _stored(x) for x in (*call.tensors.values(), *weights.values()))
+    if target is None or sum(x.numel() for x in spelt) > MOST:
         return ""
-    positional = [name if name in tensors else repr(x) for name, x in given[: len(spot.call.positional)]]
-    named = [f"{name}={name if name in tensors else repr(x)}" for name, x in given[len(spot.call.positional) :]]
-    part = "" if spot.part is None else f"[{spot.part}]"
+    shown = {name: name if name in call.tensors else repr(x) for name, x in call.given.items()}
+    positional = list(shown.values())[: len(call.positional)]
+    at = f"[{', '.join(map(str, spot.index))}]" if spot.index else ""
     lines = [
         "import torch",
         *_import(target),
         "",
-        *(f"{name} = {_tensor(x)}" for name, x in tensors.items()),
-        f"result = {target.attribute}({', '.join([*positional, *named])})",
-        f"print(result{part}[{', '.join(map(str, spot.index))}].item())  # right is {right:.9g}, within {bound:.2g}",
+        *(f"{name} = {_tensor(x)}" for name, x in call.tensors.items()),
+        f"result = {target.attribute}({', '.join([*positional, *(f'{name}={shown[name]}' for name in call.named)])})",
     ]
-    return "\n".join(lines) + "\n"
+    if spot.by:
+        results = ", ".join(map(_result, weights))
+        lines += [f"weights = [{', '.join(map(_tensor, weights.values()))}]"]
+        lines += [f"(gradient,) = torch.autograd.grad([{results}], [{spot.by}], weights, materialize_grads=True)"]
+    number = "gradient" if spot.by else _result(spot.part)
+    return "\n".join([*lines, f"print({number}{at}.item())  # right is {right:.9g}, within {bound:.2g}"]) + "\n"
+
+
+def _result(part: Part) -> str:
+    return "result" if part is None else f"result[{part}]"
 
 
 def _import(target: Target) -> list[str]:
@@ -120,11 +216,15 @@ def _import(target: Target) -> list[str]:
 
 
 def _tensor(x: Tensor) -> str:
-    """A tensor as Python, each number as short as it can be told from others of its dtype."""
+    """A tensor as Python, each number as short as it can be told from others of its dtype; a view with all of its memory."""
+    asks = ".requires_grad_()" if x.requires_grad else ""
     dtype = str(x.dtype)
     if not x.numel():
-        return f"torch.empty({tuple(x.shape)}, dtype={dtype})"
-    return f"torch.tensor({_numbers(x)}, dtype={dtype})"
+        return f"torch.empty({tuple(x.shape)}, dtype={dtype}){asks}"
+    if x.is_contiguous():
+        return f"torch.tensor({_numbers(x)}, dtype={dtype}){asks}"
+    view = f"as_strided({tuple(x.shape)}, {x.stride()}, {x.storage_offset()})"
+    return f"torch.tensor({_numbers(_stored(x))}, dtype={dtype}).{view}{asks}"
 
 
 def _numbers(x: Tensor) -> str:

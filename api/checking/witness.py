@@ -68,13 +68,18 @@ def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: 
     import numpy as np
 
     also = _also(operator, form, case, c)
+    c = _finer(c)
     found, right = np.shape(c.found), np.shape(c.truth)
     if found != right:
         missing = "is not handed out" if found == (0,) else f"has the shape {found}, where {right} is right"
         return Witness(as_dict(case), c.what, f"{c.what} {missing}{also}")
     at = c.first_bad()
     bound = float(np.broadcast_to(c.bound, right)[at])
-    spot = snippet.locate(c.found, at, calls, last="state" in c.what)
+    if c.by:
+        spot = snippet.locate_gradient(c.found, at, calls, c.by)
+    else:
+        spot = snippet.locate(c.found, at, calls, last="state" in c.what)
+    code = snippet.text(target, spot, _number(c.truth[at]), bound) if spot else ""
     return Witness(
         case=as_dict(case),
         what=c.what,
@@ -85,8 +90,14 @@ def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: 
         right=_number(c.truth[at]),
         bound=bound,
         error_over_bound=c.worst,
-        snippet="" if spot is None else snippet.text(target, spot, _number(c.truth[at]), bound),
+        snippet=code if spot and code and snippet.repeats(spot, c.truth[at], bound) else "",
     )
+
+
+def _finer(c: Comparison) -> Comparison:
+    """The comparison of each entry, where one number was compared for all and it shows there as well."""
+    fine = c if c.entries is None else c.entries()
+    return fine if fine.worst > 1 else c
 
 
 def _wrong(c: Comparison, at: tuple[int, ...]) -> str:
@@ -107,7 +118,10 @@ def _number(x: Any) -> float:
 def axes_of(operator: Operator, case: Case, c: Comparison) -> tuple[str, ...]:
     """What the axes of a comparison are called: of outputs time is the second; () of what is neither outputs nor a state."""
     from isoform.properties.laws.table import reference
+    from isoform.properties.wiring.calls import axes_of as axes
 
+    if c.by:
+        return _named(axes(operator, c.by, c.truth).split(), c.truth.ndim)
     truth = reference(operator, case)
     shape = c.truth.shape
     if truth.states is not None and "state" in c.what and len(shape) == truth.states.ndim - 1:

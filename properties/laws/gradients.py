@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,10 @@ from .packing import on_grid
 from .table import Check, Comparison, Law, instance, needs, needs_state, outputs, packs, reference, rows, state_after
 
 Array = np.ndarray[Any, Any]
+Parts = Callable[[Array], list[tuple[Any, ...]]]
+"""What `Operator.derive` is asked of each part of a call, for a direction of one input."""
+ENTRIES = 64
+"""A gradient of so many entries can be compared entry by entry, once it is known to be wrong."""
 STATE = "initial state"
 FEW, LONG = 12, 28
 """Tokens, at most: of a drawn sequence, and of a corner case that has more. The bound grows with their number.
@@ -47,9 +52,13 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
             if not (by_state if name == STATE else by_inputs):
                 continue
             direction = _direction(case, number, found[name])
-            toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
-            push = None if x.state is None else direction if name == STATE else np.zeros_like(x.state)
-            yield _slope(f"gradient by {name}", operator, [(x, toward, push, weights, final)], found[name], direction)
+
+            def parts(direction: Array, name: str = name) -> list[tuple[Any, ...]]:
+                toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
+                push = None if x.state is None else direction if name == STATE else np.zeros_like(x.state)
+                return [(x, toward, push, weights, final)]
+
+            yield _slope(f"gradient by {name}", operator, parts, found[name], direction, _argument(operator, name))
 
     return check
 
@@ -78,7 +87,7 @@ def _direction(case: Case, number: int, gradient: Array) -> Array:
 
 
 def _left_alone(kept: bool) -> Comparison:
-    return Comparison("the gradient that comes in after the backward pass", np.array([float(kept)]), np.ones(1), np.zeros(1))
+    return Comparison("the backward pass changes the gradient that comes in", np.array([float(kept)]), np.ones(1), np.zeros(1))
 
 
 def _counted(operator: Operator, case: Case) -> Case:
@@ -86,20 +95,48 @@ def _counted(operator: Operator, case: Case) -> Case:
     return case if case.dtype not in SHORT or "memory" in operator.capabilities else replace(case, dtype="float32")
 
 
-def _slope(what: str, operator: Operator, parts: list[tuple[Any, ...]], found: Array, direction: Array) -> Comparison:
+def _argument(operator: Operator, name: str) -> str:
+    """The argument of the plain call whose gradient has this name."""
+    return operator.state_argument if name == STATE else name
+
+
+def _slope(what: str, operator: Operator, parts: Parts, found: Array, direction: Array, by: str) -> Comparison:
     """A gradient in a direction against the sum of the declaration's over the parts of the call.
 
     The bound beside that of the 16-bit roundings decides whether it is blind.
     """
-    assert operator.derive is not None
-    own = [operator.derive(*part) for part in parts]
-    x = parts[0][0]
-    p = precision(x.dtype, x.precision)
+    value, bound = _along(operator, parts, direction)
+    given = parts(direction)
+    x = given[0][0]
     plain = {"dtype": "float32" if x.dtype in SHORT else x.dtype, "precision": ""}
-    wide = [operator.derive(replace(x, **plain), *rest)[1] for x, *rest in parts] if p.out or x.precision else [b for _, b in own]
-    bound = sum(b for _, b in own) + p.out_tiny * np.abs(direction).sum()
-    found = np.array([np.vdot(found, direction).real])
-    return Comparison(what, found, np.array([sum(v for v, _ in own)]), np.array([bound]), np.array([sum(wide)]))
+    apart = precision(x.dtype, x.precision).out or x.precision
+    assert operator.derive is not None
+    wide = sum(operator.derive(replace(x, **plain), *rest)[1] for x, *rest in given) if apart else bound
+    along = np.array([np.vdot(found, direction).real])
+    entries = partial(_entries, what, operator, parts, found, by) if found.size <= ENTRIES else None
+    return Comparison(what, along, np.array([value]), np.array([bound]), np.array([wide]), entries)
+
+
+def _along(operator: Operator, parts: Parts, direction: Array) -> tuple[float, float]:
+    """The declaration's derivative in a direction, and its bound."""
+    assert operator.derive is not None
+    given = parts(direction)
+    own = [operator.derive(*part) for part in given]
+    p = precision(given[0][0].dtype, given[0][0].precision)
+    return sum(v for v, _ in own), sum(b for _, b in own) + p.out_tiny * np.abs(direction).sum()
+
+
+def _entries(what: str, operator: Operator, parts: Parts, found: Array, by: str) -> Comparison:
+    """A gradient entry by entry: a derivative of the declaration for each, of a complex entry two."""
+    truth, bound = np.zeros_like(found), np.zeros(found.shape)
+    for at in np.ndindex(found.shape):
+        for unit in (1, 1j) if np.iscomplexobj(found) else (1,):
+            direction = np.zeros_like(found)
+            direction[at] = unit
+            value, error = _along(operator, parts, direction)
+            truth[at] += unit * value
+            bound[at] += error
+    return Comparison(what, found, truth, bound, by=by)
 
 
 def _gradients(
@@ -146,14 +183,18 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
         yield state_after(f"state of {a}..{b} while a gradient is recorded", None if state is None else state[n : n + 1], alone, b - a)
     for number, name in enumerate(found):
         direction = _direction(case, number, found[name])
-        toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
-        push = None if states is None else direction if name == STATE else np.zeros_like(states)
-        parts = []
-        for n, (a, b) in enumerate(pairwise(ends)):
-            moves = operator.cut(replace(x, inputs=toward), a, b)
-            part = operator.cut(x, a, b, None if states is None else states[n : n + 1])
-            parts.append((part, moves.inputs, None if push is None else push[n : n + 1], weights[:, a:b], final[n : n + 1]))
-        yield _slope(f"gradient by {name}, packed at {ends}", operator, parts, found[name], direction)
+
+        def parts(direction: Array, name: str = name) -> list[tuple[Any, ...]]:
+            toward = {n: direction if n == name else np.zeros_like(a) for n, a in x.inputs.items()}
+            push = None if states is None else direction if name == STATE else np.zeros_like(states)
+            found = []
+            for n, (a, b) in enumerate(pairwise(ends)):
+                moves = operator.cut(replace(x, inputs=toward), a, b)
+                part = operator.cut(x, a, b, None if states is None else states[n : n + 1])
+                found.append((part, moves.inputs, None if push is None else push[n : n + 1], weights[:, a:b], final[n : n + 1]))
+            return found
+
+        yield _slope(f"gradient by {name}, packed at {ends}", operator, parts, found[name], direction, _argument(operator, name))
 
 
 def _packs(operator: Operator, form: Form) -> str:

@@ -23,6 +23,7 @@ class Comparison:
     ``sharp`` (the bound itself by default) decides whether the comparison is blind: whether it exceeds 2⁻⁸ of the
     largest true value anywhere. So is one in which nothing but zeros would pass. An infinite bound is blind; where the truth
     is NaN beside it, it is beyond the range of the form's numbers, and any value may come out.
+    ``entries`` is the same of each entry, where one number is compared for many; ``by`` the argument of whose gradient they are.
     """
 
     what: str
@@ -30,6 +31,8 @@ class Comparison:
     truth: Array
     bound: Array
     sharp: Array | None = None
+    entries: Callable[[], Comparison] | None = None
+    by: str = ""
 
     @property
     def ratios(self) -> Array:

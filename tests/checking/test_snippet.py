@@ -1,13 +1,17 @@
 """A call that goes wrong is found among the calls of a law, and its Python stands alone."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from isoform.checking.snippet import MOST, Call, Log, Spot, locate, text
-from isoform.checking.target import Target
+from isoform.checking import plan, trial
+from isoform.checking.snippet import MOST, Call, Log, Spot, locate, locate_gradient, repeats, text
+from isoform.checking.target import Target, parse
 
 TARGET = Target("kernels", "shift")
+KERNELS = Path(__file__).parent / "kernels" / "kernels.py"
 
 
 def of(x):
@@ -66,6 +70,46 @@ def test_the_python_of_a_call_gives_the_same_number(dtype, monkeypatch, capsys):
     exec(code, {})
     assert capsys.readouterr().out == f"{result[0][1, 2].item()}\n"
     assert "right is 1.5, within 1e-07" in code and "isoform" not in code
+
+
+def witness(name, law):
+    """What one law shows of a kernel of the delta rule."""
+    target = parse(f"{KERNELS}:{name}")
+    return trial.try_law(plan.make(target, name, "delta-rule", level="quick", laws=law, fail_fast=True), {}, law, None).smallest
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "axes"),
+    [
+        ("loud", "gradient-of-inputs", ("batch", "time", "head", "key feature")),
+        ("detached", "gradient-through-final-state", ("batch", "time", "head")),
+        ("misreads", "layout", ("batch", "time", "head", "feature")),
+    ],
+)
+def test_the_python_of_gradients_and_of_views_is_as_wrong(name, law, axes, monkeypatch, capsys):
+    found = witness(name, law)
+    monkeypatch.syspath_prepend(KERNELS.parent)
+    exec(found.snippet, {})
+    printed = float(capsys.readouterr().out)
+    assert found.axes == axes and not abs(printed - found.right) <= found.bound
+    assert np.array_equal(printed, found.found, equal_nan=True)
+    assert f"right is {found.right:.9g}" in found.snippet and "isoform" not in found.snippet
+    assert ("torch.autograd.grad" in found.snippet) == law.startswith("gradient")
+
+
+def test_a_gradient_is_found_where_it_is_the_only_one_or_has_its_name():
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    one = Call((), {"a": a, "b": b}, a.detach(), arriving={None: torch.ones(2)}, gradients={"a": torch.tensor([1.0, 2.0])})
+    assert locate_gradient(np.array([1.0, 2.0]), (1,), [one], "c").by == "a"
+    assert locate_gradient(np.zeros(2), (0,), [one], "b").by == "b", "no gradient is one of zeros"
+    assert locate_gradient(np.zeros(2), (0,), [one], "c") is None
+    assert locate_gradient(np.array([1.0, 2.0]), (1,), [one, one], "a") is None
+
+
+def test_a_call_that_comes_out_right_once_more_shows_nothing():
+    turns = iter([2.0, 1.0, 2.0])
+    once = Call((), {"x": torch.ones(1)}, torch.full((1,), 2.0), lambda x: x * next(turns))
+    assert [repeats(Spot(once, None, (0,)), 1.0, 0.5) for _ in range(4)] == [True, False, True, False]
 
 
 def test_a_call_is_kept_as_it_was_made():

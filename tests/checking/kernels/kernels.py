@@ -33,6 +33,36 @@ def wrong(q, k, v, beta, scale=None, initial_state=None, output_final_state=Fals
     return out, state
 
 
+class Loud(torch.autograd.Function):
+    """The identity, with a gradient that is too large."""
+
+    @staticmethod
+    def forward(ctx, x):
+        """The same."""
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        """A hundredth more."""
+        return 1.01 * gradient
+
+
+def loud(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
+    """The gradient by the keys is too large."""
+    return right(q, Loud.apply(k), v, beta, scale, initial_state, output_final_state)
+
+
+def detached(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
+    """No gradient reaches the strengths."""
+    return right(q, k, v, beta.detach(), scale, initial_state, output_final_state)
+
+
+def misreads(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
+    """Reads the values as if they were contiguous."""
+    v = v.as_strided(v.shape, torch.empty(v.shape).stride())
+    return right(q, k, v, beta, scale, initial_state, output_final_state)
+
+
 def hangs(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
     """Never comes back from five tokens."""
     while q.shape[1] == 5:
