@@ -26,7 +26,8 @@ from ..kernel.terms import Var
 STATE, FINAL, STEP_STATE = "initial_state", "output_final_state", "state"
 RESERVED = {STATE, FINAL, STEP_STATE, "chunk_size", "torch", "where", "lead", "sizes", "dtype"}
 AXES = {"b", "t", "h"}
-UNDERSTOOD = "'real', 'LOW <= x <= HIGH', 'x <= HIGH', 'LOW <= x', '|x| <= HIGH', '|x| = HIGH', 'LOW <= x |y|^2 <= HIGH'"
+UNDERSTOOD = "'real', 'LOW <= x <= HIGH', 'x <= HIGH', 'LOW <= x', '|x| <= HIGH', '|x| = HIGH', 'LOW <= x |y|^2 <= HIGH', '|x_i| <= HIGH'"
+UNORDERED = "'complex', '|x| <= HIGH', '|x| = HIGH', '|x_i| <= HIGH', '|x_i| = HIGH'"
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:/\d+)?)"
 _MIDDLE = re.compile(r"^(\w*|\|\w+\||\w+ \|\w+\|\^2)$")
 _SHAPE = re.compile(rf"^(?:{_NUMBER} (<=?) )?(.*?)(?: ?(<=?|>=?|=) {_NUMBER})?$")
@@ -36,8 +37,8 @@ _SHAPE = re.compile(rf"^(?:{_NUMBER} (<=?) )?(.*?)(?: ?(<=?|>=?|=) {_NUMBER})?$"
 class Domain:
     """Where the values of an input lie: low <= x <= high, entry by entry.
 
-    ``norm`` says that it is the length that lies there (of a matrix the largest of a unit vector's image); ``times`` names an
-    input whose squared length multiplies x. ``endless`` says that -∞ is among the values.
+    ``norm`` says that it is the length that lies there (of a matrix the largest of a unit vector's image), ``modulus`` that of each
+    complex entry; ``times`` names an input whose squared length multiplies x. ``endless`` says that -∞ is among the values.
     """
 
     low: Fraction | None = None
@@ -45,10 +46,11 @@ class Domain:
     norm: bool = False
     times: str = ""
     endless: bool = False
+    modulus: bool = False
 
     @property
     def free(self) -> bool:
-        """Whether every real number is allowed."""
+        """Whether every number is allowed."""
         return self.low is None and self.high is None
 
 
@@ -64,6 +66,7 @@ class Argument:
     sequence: bool
     log: bool = False
     domain: Domain = field(default_factory=Domain)
+    complex: bool = False
 
     @property
     def sizes(self) -> tuple[Expr, ...]:
@@ -79,7 +82,7 @@ class Argument:
 def arguments(declaration: Declaration, logs: Mapping[str, str] | None = None) -> tuple[Argument, ...]:
     """The arguments of the call, in the declaration's order.
 
-    Raises ValueError for a name that Python or the call has already, a complex input, a domain that is not understood.
+    Raises ValueError for a name that Python or the call has already, a domain that is not understood, the logarithm of what is complex.
     """
     logs = logs or {}
     unknown = sorted(set(logs) - set(declaration.inputs))
@@ -102,33 +105,47 @@ def _starts(declaration: Declaration) -> tuple[Var, ...]:
 
 
 def _argument(declaration: Declaration, name: str, family: Any, log: str | None) -> Argument:
-    if family.field == "complex":
-        raise ValueError(f"{declaration.operator}: the input {name} is complex; only real layers have a generated form.")
+    unreal = family.field == "complex"
+    if unreal and log:
+        raise ValueError(f"{declaration.operator}: {name} is complex, and a logarithm is given for real decays alone.")
     sequence = not isinstance(family, Var)
     rows, cols = index_expression(family.rows), index_expression(family.cols)
-    where = domain(declaration.domains.get(name, "real"), f"{declaration.operator}: the domain of {name}")
-    return Argument(log or name, name, family.name, rows, cols, sequence, log is not None, where)
+    where = domain(declaration.domains.get(name, family.field), f"{declaration.operator}: the domain of {name}")
+    if unreal and rows == cols == 1 and where.norm:
+        where = _entries(where.low, where.high, unreal, f"{declaration.operator}: the domain of {name}")
+    return Argument(log or name, name, family.name, rows, cols, sequence, log is not None, where, unreal)
 
 
 def domain(words: str, where: str = "the domain") -> Domain:
     """Read a domain from its words. Raises ValueError for those that are not understood."""
     parts = [p.strip() for p in words.replace("features:", "").split(",")]
     endless = any("-inf" in p for p in parts)
-    bounds = [p for p in parts if p and p not in ("real", "real or complex", "any") and "-inf" not in p]
+    unreal = parts[0] == "complex"
+    bounds = [p for p in parts if p and p not in ("real", "complex", "real or complex", "any") and "-inf" not in p]
     bounds = [p.removeprefix("real").strip() for p in bounds]
     if not bounds:
         return Domain(endless=endless)
     found = _SHAPE.match(bounds[0])
     middle = found[3].strip() if found else ""
-    if len(bounds) > 1 or found is None or not (found[1] or found[5]) or not _MIDDLE.match(middle):
-        raise ValueError(f"{where} is {words!r}; understood are {UNDERSTOOD}.")
+    wrong = len(bounds) > 1 or found is None or not (found[1] or found[5]) or not _MIDDLE.match(middle)
+    if found is None or wrong or (unreal and not middle.startswith("|")):
+        raise ValueError(f"{where} is {words!r}; understood are {UNORDERED if unreal else UNDERSTOOD}.")
     low, _, _, relation, high = found.groups()
     ends = [None if n is None else Fraction(n) for n in (low, high)]
     if relation in (">", ">="):
         ends = [ends[1], None]
     if relation == "=":
         ends = [ends[1], ends[1]]
+    if middle.startswith("|") and middle.endswith("_i|"):
+        return _entries(ends[0], ends[1], unreal, f"{where} is {words!r}")
     return Domain(ends[0], ends[1], middle.startswith("|"), middle.split("|")[1] if middle.endswith("^2") else "", endless)
+
+
+def _entries(low: Fraction | None, high: Fraction | None, unreal: bool, said: str) -> Domain:
+    """Entries whose size lies somewhere."""
+    if high is None or (low is not None and not unreal):
+        raise ValueError(f"{said}; of entries it can be said that they are at most so large, '|x_i| <= HIGH'.")
+    return Domain(low or Fraction(0), high, modulus=True) if unreal else Domain(-high, high)
 
 
 def axis(size: Expr) -> str:

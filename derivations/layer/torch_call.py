@@ -15,8 +15,10 @@ from ..kernel.terms import Term, Var
 from .call import FINAL, STATE, STEP_STATE, Argument, arguments, axis, sized
 from .folding import body
 from .steps import Steps, steps
-from .torch_terms import CannotWrite, Writer
+from .torch_terms import CannotWrite, Writer, is_complex
 
+FLOAT, INEXACT = "Float", "Inexact"
+"""The types of real numbers, and of real or complex ones."""
 _WORD = re.compile(r"\w+")
 
 
@@ -41,6 +43,11 @@ class Call:
             raise CannotWrite(f"{self.declaration.operator} has no state")
         return found
 
+    @cached_property
+    def complex(self) -> bool:
+        """Whether an input or a state is complex; then states, outputs and all in between are."""
+        return any(a.complex for a in self.arguments) or any(map(is_complex, self.steps.now))
+
     @property
     def states(self) -> list[str]:
         """The names of the states."""
@@ -52,7 +59,7 @@ class Call:
         atoms: list[tuple[str, Expr, Expr]] = [(n, v.rows, v.cols) for v, n in kept.items()]
         atoms += [(a.input, a.rows, a.cols) for a in self.arguments if a.input in self.used(*terms)]
         sizes = {e: f"{n}.shape[{i}]" for n, rows, cols in reversed(atoms) for i, e in ((-2, rows), (-1, cols))}
-        return Writer({**{a.atom: a.input for a in self.arguments}, **states}, sizes, atoms[0][0])
+        return Writer({**{a.atom: a.input for a in self.arguments}, **states}, sizes, atoms[0][0], complex=self.complex)
 
     def used(self, *terms: Term) -> list[str]:
         """The inputs that terms speak of, in the order of the call."""
@@ -78,8 +85,9 @@ class Call:
     def signature(self, name: str, *, token: bool = False, more: str = "") -> str:
         """The head of a form, or of the step form for one ``token``."""
         lead = ("b",) if token else ("b", "t")
-        given = "".join(f"    {a.name}: {_tensor(self._axes(lead if a.sequence else (), *a.sizes))},\n" for a in self.arguments)
-        state, out = _tensor(self.state_axes), _tensor(self._axes(lead, *self.declaration.output.shape))
+        axes = {a.name: self._axes(lead if a.sequence else (), *a.sizes) for a in self.arguments}
+        given = "".join(f"    {a.name}: {_tensor(axes[a.name], a.complex)},\n" for a in self.arguments)
+        state, out = (_tensor(a, self.complex) for a in (self.state_axes, self._axes(lead, *self.declaration.output.shape)))
         if token:
             return f"def {name}(\n{given}    {STEP_STATE}: {state} | None = None,\n) -> tuple[{out}, {state}]:\n"
         options = f"    {STATE}: {state} | None = None,\n    {FINAL}: bool = False,\n{more}"
@@ -92,24 +100,29 @@ class Call:
         found = [_tuple([n if n in spoken else "_" for n in names]) for names in ([a.input for a in self.arguments], self.states)]
         where = f"{self.declaration.operator.replace('-', '_')}.{form}"
         given = ", ".join([*(a.name for a in self.arguments), state])
-        return [f"dtype = {self.first}.dtype", f'{found[0]}, {found[1]} = _enter("{where}", "{lead}", {given})', *lines]
+        dtype = f"torch.promote_types({self.first}.dtype, torch.complex64)" if self.complex else f"{self.first}.dtype"
+        return [f"dtype = {dtype}", f'{found[0]}, {found[1]} = _enter("{where}", "{lead}", {given})', *lines]
 
     # what goes in and out
 
     def enter(self) -> str:
         """The function that checks the arguments and makes matrices of them."""
         names = [a.name for a in self.arguments]
-        checked = ", ".join(f'"{a.name}": ({a.name}, {self._checked(a)})' for a in self.arguments)
+        checked = {a.name: f'"{a.name}": ({a.name}, {self._checked(a)})' for a in self.arguments}
+        real = [checked[a.name] for a in self.arguments if not a.complex]
+        allowed = ", (*REAL, *COMPLEX)" if self.complex else ""
+        total = f"accumulator({', '.join(names)}, state)"
         found = _tuple([a.input for a in self.arguments])
         shapes = [f"({self._lead}, {self._sized(v.rows)}, {self._sized(v.cols)})" for v in self.steps.now]
         begun = _tuple([f"{self.first}.new_zeros{s}" for s in shapes])
         lines = [
             '"""Check, and bring all to the accumulation dtype: matrices (…, rows, cols), columns (…, n, 1), numbers (…, 1, 1)."""',
-            f"sizes = check(where, {{{checked}}})",
+            f"sizes = check(where, {{{', '.join(checked.values())}}}{allowed})",
+            *([f"check(where, {{{', '.join(real)}}})"] if self.complex and real else []),
             "if state is not None:",
             f'    name = "{STATE}" if " t" in lead else "{STEP_STATE}"',
-            f"    check_state(where, {self.first}, state, {{{self._state_sizes}}}, name=name)",
-            f"dtype = accumulator({', '.join(names)}, state)",
+            f"    check_state(where, {self.first}, state, {{{self._state_sizes}}}{allowed}, name=name)",
+            f"dtype = {f'torch.promote_types({total}, torch.complex64)' if self.complex else total}",
         ]
         wide = [(a, f"{a.name}.to(dtype){'.exp()' if a.log else ''}") for a in self.arguments]
         lines += [f"{a.input} = {_matrix(x, a.rows, a.cols)}" for a, x in wide]
@@ -175,6 +188,6 @@ def _tuple(parts: list[str]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
-def _tensor(axes: str) -> str:
+def _tensor(axes: str, unreal: bool) -> str:
     """The type of a tensor; a single axis begins with a space, as linters want it."""
-    return f'Float[Tensor, "{axes}"]' if " " in axes or not axes else f'Float[Tensor, " {axes}"]'
+    return f'{INEXACT if unreal else FLOAT}[Tensor, "{"" if " " in axes or not axes else " "}{axes}"]'

@@ -6,7 +6,8 @@ and reads by one query. Other layers get ``parallel_scan``, a first-order scan o
 numbers or diagonals, by matrices where such of a higher rank stand on one side. A layer that is not affine has no such form.
 
 The call is that of `isoform.derivations.layer.call`: keyword arguments, ``initial_state``, ``output_final_state``, and (o, state or
-None). Sums and states are kept in float32 for 16-bit inputs; arguments are left as they are.
+None). Sums and states are kept in float32 for 16-bit inputs; arguments are left as they are. Where an input or a state is complex,
+so are all states and outputs, and a transpose takes no conjugate.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..kernel.terms import Var
 from .call import FINAL, STATE, STEP_STATE
 from .classify import states
 from .folding import body, paragraph
-from .torch_call import Call, vector
+from .torch_call import FLOAT, INEXACT, Call, vector
 from .torch_parallel import Parallel, parallel
 
 HEADER = '''"""{title}, written from its declaration.
@@ -33,7 +34,7 @@ HEADER = '''"""{title}, written from its declaration.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import {types}
 from torch import Tensor
 
 {imports}'''
@@ -63,23 +64,27 @@ def torch_code(declaration: Declaration, *, heads: bool = True, logs: Mapping[st
     parts = [_recurrent(call), *([_parallel(call, form)] if form else []), _step(call), _exported(call, form)]
     parts += [call.enter(), call.leave(), _update(call), _read(call), *(form.functions if form else ())]
     parts += [code for name, code in HELPERS.items() if any(f"{name}(" in p for p in parts)]
-    return "\n\n\n".join([_header(call, form), *(p.rstrip() for p in parts)]) + "\n"
+    types = [name for name in (FLOAT, INEXACT) if any(f"{name}[" in p for p in parts)]
+    return "\n\n\n".join([_header(call, form, types), *(p.rstrip() for p in parts)]) + "\n"
 
 
-def _header(call: Call, form: Parallel | None) -> str:
+def _header(call: Call, form: Parallel | None, types: list[str]) -> str:
     d, t = call.declaration, call.declaration.t
     formulas = [f"{text(s[t])} = {text(s.member.step_at(t, s[t - 1]))}" for s in states(d)] + [f"o_t = {text(d.output)}"]
     logs = [f"``{a.name}`` is the logarithm of {a.input}." for a in call.arguments if a.log]
     domains = [f"{n} is {words}." for n, words in d.domains.items() if words != "real"]
     several = "States are handed over in one tensor, each transposed and flattened, one after the other."
     state = [several] if len(call.states) > 1 else ["A state is handed over transposed."] if call.state_axes.count(" ") > 2 else []
-    symbols = [f"Symbols: b batch, t time{', h heads' if call.heads else ''}.", *logs, *domains, *state]
+    unreal = ["States and outputs are complex: complex128 if an argument has 64 bits a number, else complex64."] if call.complex else []
+    symbols = [f"Symbols: b batch, t time{', h heads' if call.heads else ''}.", *logs, *domains, *state, *unreal]
+    common = "COMPLEX, REAL, accumulator, check, check_state" if call.complex else "accumulator, check, check_state"
     return HEADER.format(
         title=d.operator,
         formulas="\n".join(paragraph(f, "    ") for f in formulas),
         source=paragraph(f"Source: {d.source}.") + "\n\n" if d.source else "",
         symbols="\n".join(map(paragraph, symbols)),
-        imports="\n".join(["from isoform.impl._common import accumulator, check, check_state", *(form.imports if form else ())]),
+        types=", ".join(types),
+        imports="\n".join([f"from isoform.impl._common import {common}", *(form.imports if form else ())]),
     )
 
 

@@ -48,7 +48,7 @@ def parallel(call: Call) -> Parallel | None:
     kind = classify(call.declaration)
     if not kind.affine:
         return None
-    for form in (_chunkwise, _scan) if call.heads else (_scan,):
+    for form in (_chunkwise, _scan) if call.heads and not call.complex else (_scan,):
         try:
             return form(kind, _Parts(call))
         except CannotWrite:

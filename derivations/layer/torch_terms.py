@@ -66,6 +66,11 @@ def _placed(x: Term, first: bool) -> tuple[Place, Term] | None:
     return None if place is None else (place, tm.Mul(*factors[:n], *factors[n + 1 :]))
 
 
+def is_complex(x: Basic) -> bool:
+    """Whether a term has complex atoms."""
+    return any(isinstance(n, Var) and n.field == "complex" for n in tm.walk(x))
+
+
 class CannotWrite(ValueError):
     """A term that has no torch expression here."""
 
@@ -74,13 +79,14 @@ class CannotWrite(ValueError):
 class Writer:
     """Writes terms: ``names`` are the texts of atoms, ``sizes`` those of sizes, ``like`` a tensor of the right dtype and device.
 
-    ``rows`` are the indices that stand for all rows at once.
+    ``rows`` are the indices that stand for all rows at once. ``complex`` says that all tensors are, those of real numbers too.
     """
 
     names: Mapping[str, str]
     sizes: Mapping[Expr, str]
     like: str
     rows: frozenset[Symbol] = frozenset()
+    complex: bool = False
 
     def text(self, x: Term, level: int = SUM) -> str:
         """The text of a term, in parentheses where its place binds tighter."""
@@ -104,8 +110,16 @@ class Writer:
         if x.label not in FUNCTIONS:
             return self._text(x.body)
         if x.label == "max" and isinstance(given[1], tm.Num):
-            return f"{self.text(given[0], ATOM)}.clamp(min={self.text(given[1])})", ATOM
-        return FUNCTIONS[x.label].format(*map(self.text, given)), ATOM
+            return self._real(given[:1], f"{{}}.clamp(min={self.text(given[1])})", ATOM)
+        return self._real(given, FUNCTIONS[x.label], SUM)
+
+    def _real(self, given: tuple[Term, ...], call: str, level: int) -> Text:
+        """The call of a function of real numbers, in which each argument stands at a level."""
+        if not self.complex:
+            return call.format(*(self.text(x, level) for x in given)), ATOM
+        if any(map(is_complex, given)):
+            raise CannotWrite(f"a function of real numbers has a complex argument: {call.format(*given)}")
+        return f"{call.format(*(self.text(x, ATOM) + '.real' for x in given))} + 0j", SUM
 
     def size(self, e: Expr) -> str:
         if not e.is_Integer and e not in self.sizes:
@@ -221,8 +235,10 @@ class Writer:
             return "1"
         if isinstance(x, tm.Exp):
             return f"({self._entries(cast(Term, x.args[0]))}).exp()"
-        if isinstance(x, (tm.Transpose, tm.Conj)):
+        if isinstance(x, tm.Transpose):
             return self._entries(cast(Term, x.args[0]))
+        if isinstance(x, tm.Conj):
+            return f"({self._entries(cast(Term, x.args[0]))}).conj_physical()" if self.complex else self._entries(cast(Term, x.args[0]))
         if isinstance(x, tm.Inverse):
             return f"(1 / {self._entries(cast(Term, x.args[0]))})"
         if isinstance(x, (tm.Add, tm.Mul)):
@@ -259,13 +275,13 @@ class Writer:
         if not x.is_scalar_term:
             return self.diag(x) if is_diagonal(x) else (f"torch.linalg.inv({self.text(cast(Term, x.args[0]))})", ATOM)
         inside = self._sigmoid(x)
-        return (f"torch.sigmoid({self.text(inside)})", ATOM) if inside else (f"1 / {self.text(cast(Term, x.args[0]), UNARY)}", PRODUCT)
+        return self._real((inside,), FUNCTIONS["sigmoid"], SUM) if inside else (f"1 / {self.text(cast(Term, x.args[0]), UNARY)}", PRODUCT)
 
     @staticmethod
     def _sigmoid(x: Term) -> Term | None:
-        """y where the term is 1 / (1 + e^{-y}): as a quotient it would overflow."""
+        """y where the term is 1 / (1 + e^{-y}) of a real y: as a quotient it would overflow."""
         below = x.args[0]
-        if isinstance(below, tm.Add) and len(below.args) == 2:
+        if not is_complex(x) and isinstance(below, tm.Add) and len(below.args) == 2:
             one, other = sorted(below.args, key=lambda a: isinstance(a, tm.Exp))
             if one == tm.Num(1) and isinstance(other, tm.Exp) and other.is_scalar_term:
                 y = cast(Term, other.args[0])
@@ -361,6 +377,7 @@ _RULES: dict[type, Callable[[Writer, Term], Text]] = {
     tm.Hadamard: lambda w, x: w.hadamard(cast(tm.Hadamard, x)),
     tm.Diag: lambda w, x: w.diag(x),
     tm.Transpose: lambda w, x: w.transpose(cast(tm.Transpose, x)),
+    tm.Conj: lambda w, x: w.method("conj_physical()")(x) if w.complex else w._text(cast(Term, x.args[0])),
     tm.Exp: lambda w, x: w.exp(cast(tm.Exp, x)),
     tm.Log: lambda w, x: w.method("log()")(x),
     tm.Sqrt: lambda w, x: w.method("sqrt()")(x),

@@ -56,8 +56,10 @@ def operator_of(declaration: Declaration, *, heads: bool = True, logs: Mapping[s
     Parameters
     ----------
     declaration
-        Real, and a function of one token: updates and read-out use inputs at t and states at t and t - 1. ``domains`` say where
-        inputs lie ('real', 'LOW <= x <= HIGH', '|x| <= HIGH', 'LOW <= x |y|^2 <= HIGH').
+        A function of one token: updates and read-out use inputs at t and states at t and t - 1. ``domains`` say where inputs lie
+        ('real', 'LOW <= x <= HIGH', '|x| <= HIGH', 'LOW <= x |y|^2 <= HIGH', 'complex', '|x_i| <= HIGH'). Where an input is complex
+        so are states and outputs, complex64, or complex128 beside float64; a gradient is that by the real part, plus i times that
+        by the imaginary part.
     heads
         Whether its tensors have an axis of heads.
     logs
@@ -66,11 +68,14 @@ def operator_of(declaration: Declaration, *, heads: bool = True, logs: Mapping[s
     Raises
     ------
     ValueError
-        A declaration that is no function of one token, is complex, has no state, or a domain that is not understood.
+        A declaration that is no function of one token, has no state, conjugates a state in an update, or has a domain that is not
+        understood.
     """
     layer = Layer(declaration, heads, logs or {})
     if not layer.initial:
         raise ValueError(f"{declaration.operator} has no state: only recurrences have an operator of their own.")
+    if any(map(layer.conjugates, layer.steps.updates)):
+        raise ValueError(f"{declaration.operator} conjugates a state in its update, and errors of such a one are not counted.")
     idle = _consistent(drawing.neutral(layer))
     structure = drawing.flags(layer)
     symbols = dict.fromkeys(e for a in layer.arguments for e in a.sizes if isinstance(e, Symbol))
@@ -107,6 +112,8 @@ def _lasts(operator: Operator) -> bool:
 def _words(a: Any) -> str:
     """A domain of one sign, so that other values keep it."""
     d = a.domain
+    if a.complex:
+        return "complex"
     return "<= 0" if a.log or (d.high == 0 and d.low is None) else ">= 0" if d.low is not None and d.low >= 0 and not d.norm else "real"
 
 

@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 
 from isoform.derivations.evaluate.errors import EvaluationError
-from isoform.derivations.evaluate.frame import index_code
 
-from ..bounds import EXPONENTIAL, SECOND_ORDER, SPLIT, Bounds, gamma, strength
+from ..bounds import EXPONENTIAL, SECOND_ORDER, SPLIT, Bounds, gamma
 from ..operator import Instance
 from ..tensors import Precision, largest, sum_dtype
 from .affine import Affine, affine
 from .layer import Layer
-from .numbers import Floats, Rounded
-from .token import Token, directions, flat, jacobians, row, shaped, slopes, spread, token
+from .numbers import Moving, Rounded, Value
+from .token import Token, columns, flat, jacobians, moved, row, shaped, spread, token
 
 Array = np.ndarray[Any, Any]
 CURVED = SECOND_ORDER - 1
@@ -56,7 +55,7 @@ def bound(layer: Layer, x: Instance, states: States, p: Precision, span: int) ->
     """
     with np.errstate(all="ignore"):
         try:
-            return _bound(layer, x, states, Rounded(unit=p.unit, tiny=p.tiny), span)
+            return _bound(layer, x, states, Rounded(unit=p.unit * layer.roundings, tiny=p.tiny), span)
         except EvaluationError:
             return _endless(layer, x, states)
 
@@ -65,7 +64,7 @@ def _bound(layer: Layer, x: Instance, states: States, system: Rounded, span: int
     before, after = (tuple(s[:, :, part] for s in states) for part in (slice(None, -1), slice(1, None)))
     at = token(layer, x, before)
     sums, step = affine(at, system), jacobians(at, before)
-    exact = [tuple((s, np.abs(s), np.zeros_like(s)) for s in part) for part in (before, after)]
+    exact = [tuple((s, np.abs(s), np.zeros(s.shape)) for s in part) for part in (before, after)]
     updated = spread(at.updated(system, exact[0]), exact[0])
     error = flat(tuple(v[2] for v in updated))
     reads = _reads(at, before, after)
@@ -76,7 +75,8 @@ def _bound(layer: Layer, x: Instance, states: States, system: Rounded, span: int
     _, terms, own = spread((at.read(system, *(wide if sums else exact)),), exact[0])[0]
     terms, own = row(terms), row(own)
     own = own + system.unit * min(span, step.shape[2]) * terms * (sums is not None and sums.solves)
-    output = (own + found.outputs) * SECOND_ORDER + system.tiny * (1 + terms.shape[-1])
+    conveyed = sum(np.split(found.outputs, found.outputs.shape[-1] // own.shape[-1], -1))
+    output = (own + conveyed) * SECOND_ORDER + system.tiny * (1 + terms.shape[-1])
     states_bound = (found.carried + found.direct) * SECOND_ORDER + system.tiny * (np.arange(step.shape[2] + 1)[:, None] + 1)
     if sums is None and _bends(at, before, step, states_bound[:, :, :-1]):
         output, states_bound = np.full_like(output, np.inf), np.full_like(states_bound, np.inf)
@@ -95,10 +95,9 @@ def _within_range(found: Bounds, x: Instance, *sizes: Array) -> Bounds:
 
 def _endless(layer: Layer, x: Instance, states: States) -> Bounds:
     """Nothing is known."""
-    true, size = flat(states), layer.sizes(x)
-    width = math.prod(int(index_code(e)(size)) for e in layer.declaration.output.shape)
-    output = np.full((*true.shape[:2], true.shape[2] - 1, width), np.inf)
-    return _within_range(Bounds(output, np.full_like(true, np.inf), np.zeros_like(output)), x, np.abs(true[:, :, 1:]))
+    true = flat(states)
+    output = np.full((*true.shape[:2], true.shape[2] - 1, math.prod(layer.output_shape(x))), np.inf)
+    return _within_range(Bounds(output, np.full(true.shape, np.inf), np.zeros_like(output)), x, np.abs(true[:, :, 1:]))
 
 
 def _known(x: Array) -> Array:
@@ -107,13 +106,23 @@ def _known(x: Array) -> Array:
 
 
 def _reads(at: Token, before: States, after: States) -> tuple[Array, Array]:
-    """The derivatives (b, h, t, m, n) of the output by the states that a token finds, and by those that it leaves."""
+    """The derivatives (b, h, t, m, n) of the output by the states that a token finds, and by those that it leaves.
+
+    A read-out that conjugates states has 2m rows: a and conj(b) of o = a S + b conj(S), since |b conj(P)| = |conj(b) P|.
+    """
     found = []
-    for moved in (1, 0), (0, 1):
-        old, new = (tuple((s + m * d,) for s, d in zip(p, directions(p), strict=True)) for m, p in zip(moved, (before, after), strict=True))
-        (out,) = spread((at.read(Floats(), old, new),), old)
-        found.append(slopes(row(out[0]) + 0j))
+    for which in (1, 0), (0, 1):
+        along = _change(at, moved(before, which[0]), moved(after, which[1]))
+        if at.layer.conjugates(at.layer.steps.output):
+            turned = _change(at, moved(before, 1j * which[0]), moved(after, 1j * which[1]))
+            along = np.concatenate([(along - 1j * turned) / 2, (along + 1j * turned).conj() / 2], -2)
+        found.append(along)
     return found[0], found[1]
+
+
+def _change(at: Token, old: tuple[Value, ...], new: tuple[Value, ...]) -> Array:
+    (out,) = spread((at.read(Moving(), old, new),), old)
+    return columns(row(out[1]))
 
 
 def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], sums: Affine | None, system: Rounded, span: int) -> Errors:
@@ -121,7 +130,7 @@ def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], 
     b, h, length, n = error.shape
     unit, size = system.unit, np.abs(true)
     span = min(length, span) if sums is not None and sums.solves else length
-    since = np.zeros((b, h, length + 1, n, n))
+    since = np.zeros((b, h, length + 1, n, n), step.dtype)
     local, found, direct, total = np.zeros((4, *true.shape))
     outputs = np.zeros((b, h, length, reads[0].shape[-2]))
     chunk, composed = _Chunks.at_start(size), _Composed.at_start(size)
@@ -137,7 +146,7 @@ def carried(true: Array, step: Array, error: Array, reads: tuple[Array, Array], 
             here = sums.token(t - 1)
             chunk.advance(t, here, own, size[:, :, t])
             total[:, :, t], turned, whole = chunk.largest(max(0, t - span), t)
-            fades = _fades(here.kept, span) * unit * total[:, :, t]
+            fades = _fades(here.still, span) * unit * total[:, :, t]
             before, lost = lost, (span + 3) * unit * turned + system.tiny * whole
             direct[:, :, t] = unit * (min(span, t) + 3 + SPLIT) * total[:, :, t] + fades + lost
             if sums.solves:
@@ -171,9 +180,9 @@ def _apart(since: Array, true: Array, now: Array) -> Array:
     return np.einsum("bhcij,bhcj->bhci", np.abs(since), np.abs(true)) + np.abs(now[:, :, None] - before)
 
 
-def _fades(kept: Array, span: int) -> Array:
+def _fades(still: Array, span: int) -> Array:
     """Roundings of products of decays, in a tree or as exponentials; none where nothing decays."""
-    return np.where(kept == 1, 0.0, (EXPONENTIAL + 1) * (2 + np.log2(span + 1)))
+    return np.where(still, 0.0, (EXPONENTIAL + 1) * (2 + np.log2(span + 1)))
 
 
 @dataclass
@@ -193,7 +202,7 @@ class _Chunks:
     def advance(self, t: int, here: Affine, states: Array, size: Array) -> None:
         """One more token, and a chunk that starts behind it."""
         kept, rest = here.kept[:, :, None], here.rest(states)
-        self.turned[:, :, :t] = kept * (self.turned[:, :, :t] + strength(kept) * self.sums[:, :, :t])
+        self.turned[:, :, :t] = kept * (self.turned[:, :, :t] + here.logs[:, :, None] * self.sums[:, :, :t])
         self.sums[:, :, :t] = kept * self.sums[:, :, :t] + rest
         self.whole[:, :, :t] += rest
         self.sums[:, :, t] = self.whole[:, :, t] = size
@@ -231,7 +240,8 @@ class _Composed:
 def _bends(at: Token, states: States, step: Array, wide: Array) -> bool:
     """Whether the Jacobians change over the distance of the bound by more than errors of errors are given room for."""
     signs = np.where(np.arange(wide.shape[-1]) % 2, -1.0, 1.0)
-    for way in (np.ones_like(signs), signs, -signs, -np.ones_like(signs)):
+    turns = (1, 1j) if at.layer.complex else (1,)
+    for way in (turn * sign * way for turn in turns for sign in (1, -1) for way in (np.ones_like(signs), signs)):
         beside = tuple(s + d for s, d in zip(states, shaped(wide * way, states), strict=True))
         if not np.all(np.abs(jacobians(at, beside) - step) <= CURVED * np.abs(step).max(initial=0.0) + gamma(64, 2.0**-52)):
             return True

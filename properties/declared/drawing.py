@@ -27,6 +27,8 @@ Array = np.ndarray[Any, Any]
 ENDS = ("low-end", "high-end", "both-ends")
 """Structure in which what has a domain with two ends lies at them."""
 VALUES = ("constant", "zero")
+UNREAL = 100
+"""What is added to the number of an input for the random numbers of its imaginary part or phase."""
 CLOSE = 0.125
 """The part of a domain that a long case has, where an input corrects what a state holds."""
 FUNCTIONS = (Exp, Log, Sqrt, Inverse, Power)
@@ -86,8 +88,22 @@ def draw(layer: Layer, case: Case) -> Instance:
             inputs |= _beside(case, number, a, layer, inputs)
     x = Instance(inputs, None, {"chunk_size": case.size("chunk"), "scale": 1.0}, case.dtype)
     start = layer.handed(layer.begun(x)).shape
-    state = normal(case, 50, *start, scaled=layer.classification.affine, wide=True) if case.has("start") else None
+    state = _normal(case, 50, start, layer.complex, scaled=layer.classification.affine, wide=True) if case.has("start") else None
     return Instance(inputs, state, x.options, case.dtype)
+
+
+def _normal(case: Case, purpose: int, shape: tuple[int, ...], unreal: bool, **how: bool) -> Array:
+    """Normal numbers, of which complex ones have two."""
+    found = normal(case, purpose, *shape, **how)
+    return found + 1j * normal(case, purpose + UNREAL, *shape, **how) if unreal else found
+
+
+def _phase(case: Case, number: int, a: Argument, shape: tuple[int, ...]) -> Array:
+    """Complex numbers of modulus 1 for a complex input, by quarters of a turn in a dyadic case; 1 for a real one."""
+    if not a.complex:
+        return np.ones(shape)
+    rng = case.rng(number + UNREAL)
+    return np.asarray(rng.choice((1, 1j, -1, -1j), shape) if case.has("dyadic") else np.exp(2j * np.pi * rng.random(shape)))
 
 
 def _drawn(case: Case, number: int, a: Argument, shape: tuple[int, ...], scaled: bool, layer: Layer) -> Array:
@@ -96,14 +112,14 @@ def _drawn(case: Case, number: int, a: Argument, shape: tuple[int, ...], scaled:
         axes = a.axes(layer.heads)
         logs = gates.logs(case, number, shape, time=axes.index("t") if "t" in axes else None)
         logs = logs if a.log or d.endless or d.low == 0 else np.where(np.isneginf(logs), -30.0, logs)
-        return logs if a.log or d.low is None else rounded(np.exp(logs), case.dtype)
-    drawn = normal(case, number, *shape, scaled=scaled)
+        return logs if a.log or d.low is None else rounded(np.exp(logs) * _phase(case, number, a, shape), case.dtype)
+    drawn = _normal(case, number, shape, a.complex, scaled=scaled)
     if d.norm:
         return rounded(_of_length(drawn, a, float(d.high or 0), case, d.low == d.high), case.dtype)
     if d.low is not None and d.high is not None and not d.times:
-        return rounded(between(case, rng, float(d.low), float(d.high), shape), case.dtype)
+        return rounded(between(case, rng, float(d.low), float(d.high), shape) * _phase(case, number, a, shape), case.dtype)
     if case.has("constant"):
-        drawn = rounded(np.full(shape, 0.75 * (case.unit if scaled else 1.0)), case.dtype)
+        drawn = rounded(np.full(shape, (0.75 + 0.5j if a.complex else 0.75) * (case.unit if scaled else 1.0)), case.dtype)
     if case.has("zero") and d.free and number == len(layer.arguments) - 1:
         drawn = drawn * 0
     low, high = (0.0 if e is None else float(e) for e in (d.low, d.high))
@@ -147,7 +163,7 @@ def _beside(case: Case, number: int, a: Argument, layer: Layer, inputs: dict[str
     length = np.linalg.norm(x, axis=-1, keepdims=True)
     wide = 2.0 ** case.rng(61, number).uniform(-1, 1, length.shape)
     x = _units(case, x.shape) if case.has("dyadic") else rounded(x / np.where(length > 0, length, 1) * wide, case.dtype)
-    squared = (x**2).sum(-1).reshape(*x.shape[:-1], *(1,) * len(a.sizes))
+    squared = (np.abs(x) ** 2).sum(-1).reshape(*x.shape[:-1], *(1,) * len(a.sizes))
     low, high = float(a.domain.low or 0), float(a.domain.high or 0)
     wanted = between(case, case.rng(number), low, high, inputs[a.name].shape)
     return {other.name: x, a.name: rounded(wanted / np.where(squared > 0, squared, 1), case.dtype)}
@@ -160,9 +176,10 @@ def _random(layer: Layer, seed: int) -> tuple[Instance, tuple[Array, ...]]:
     symbols = sorted({e for a in layer.arguments for e in a.sizes if isinstance(e, Symbol)}, key=str)
     own = {axis(e): n + 2 for n, e in enumerate(symbols)}
     case = Case(layer.declaration.operator, tuple({"b": 1, "t": 2, "h": 1, "chunk": 1, **own}.items()))
-    inputs = {n: rng.integers(1, 4, shape).astype(float) for n, shape in shapes(layer, case).items()}
+    unreal = {a.name: a.complex for a in layer.arguments}
+    inputs = {n: rng.integers(1, 4, shape) * (1 + 2j if unreal[n] else 1.0) for n, shape in shapes(layer, case).items()}
     x = Instance(inputs, None, {}, "float64")
-    return x, tuple(rng.integers(1, 5, (1, 1, 2, *s)).astype(float) for s in layer.state_shapes(x))
+    return x, tuple(rng.integers(1, 5, (1, 1, 2, *s)) * (2 - 1j if layer.complex else 1.0) for s in layer.state_shapes(x))
 
 
 def _scaled(layer: Layer) -> frozenset[str]:

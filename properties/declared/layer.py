@@ -13,17 +13,19 @@ from sympy import Basic, Symbol
 from isoform.derivations.evaluate import oracle
 from isoform.derivations.evaluate.frame import index_code
 from isoform.derivations.kernel.formulas import Declaration
-from isoform.derivations.kernel.terms import Exp, Inverse, Log, Power, Sqrt, Term, Var, unnamed, walk
+from isoform.derivations.kernel.terms import Conj, Exp, Inverse, Log, Power, Sqrt, Term, Var, unnamed, walk
 from isoform.derivations.layer.call import Argument, arguments
 from isoform.derivations.layer.classify import Classification, classify
 from isoform.derivations.layer.steps import Steps, steps
 
 from ..gates import RATIONALS
 from ..operator import Instance
-from ..oracle import EXACT_WORK, STEP
+from ..oracle import EXACT_WORK
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
+COMPLEX_PRODUCT = 4
+"""Roundings of a product of complex numbers, next to which their sum has one."""
 PRECISION = 256
 """Bits of the balls in which what is not rational is evaluated."""
 TRANSCENDENTAL = (Exp, Log, Sqrt)
@@ -74,6 +76,26 @@ class Layer:
         given: Any = self.declaration.initial_state
         return () if given is None else given if isinstance(given, tuple) else (given,)
 
+    @cached_property
+    def complex(self) -> bool:
+        """Whether an input or a state is complex; then states and outputs are."""
+        return any(a.complex for a in self.arguments) or any(v.field == "complex" for v in self.initial)
+
+    @property
+    def kind(self) -> type[Any]:
+        """The numbers that states and outputs are."""
+        return complex if self.complex else float
+
+    @property
+    def roundings(self) -> int:
+        """The roundings of a product of two numbers."""
+        return COMPLEX_PRODUCT if self.complex else 1
+
+    def conjugates(self, x: Term) -> bool:
+        """Whether a term takes the conjugate of a state."""
+        states = {*self.steps.before, *self.steps.now}
+        return any(isinstance(n, Conj) and not states.isdisjoint(walk(n)) for n in walk(x))
+
     def sizes(self, x: Instance) -> dict[Basic, int]:
         """The size of every symbol that an axis of an input has."""
         found: dict[Basic, int] = {}
@@ -101,7 +123,7 @@ class Layer:
         lead = self.lead(x)
         shapes = self.state_shapes(x)
         if x.state is None:
-            return tuple(np.zeros((*lead, *s)) for s in shapes)
+            return tuple(np.zeros((*lead, *s), self.kind) for s in shapes)
         return self.split(np.reshape(x.state, (*lead, sum(r * c for r, c in shapes))), shapes)
 
     def lead(self, x: Instance) -> tuple[int, int]:
@@ -113,6 +135,11 @@ class Layer:
         """Rows and columns of every state."""
         size = self.sizes(x)
         return [(index_code(v.rows)(size), index_code(v.cols)(size)) for v in self.initial]
+
+    def output_shape(self, x: Instance) -> tuple[int, ...]:
+        """Rows and columns of the output."""
+        size = self.sizes(x)
+        return tuple(index_code(e)(size) for e in self.declaration.output.shape)
 
     @staticmethod
     def split(flat: Array, shapes: Sequence[tuple[int, int]]) -> tuple[Array, ...]:
@@ -152,17 +179,17 @@ class Layer:
 
     def truth(self, x: Instance) -> tuple[Array, tuple[Array, ...]]:
         """Outputs (b, h, t, rows, cols) and states (b, h, t + 1, rows, cols), correctly rounded or in float64."""
-        length, size = self.length(x), self.sizes(x)
-        out = np.zeros((*self.lead(x), length, *(index_code(e)(size) for e in self.declaration.output.shape)))
-        states = tuple(np.zeros((*self.lead(x), length + 1, *s)) for s in self.state_shapes(x))
+        length = self.length(x)
+        out = np.zeros((*self.lead(x), length, *self.output_shape(x)), self.kind)
+        states = tuple(np.zeros((*self.lead(x), length + 1, *s), self.kind) for s in self.state_shapes(x))
         for place, given, start in self.runs(x):
             system = self._system(given, start, length)
             exact = {a.input: RATIONALS.exp(given[a.input]) for a in self.arguments if a.log and system == "arb"}
             decayed = exact or {a.input: np.exp(given[a.input]) for a in self.arguments if a.log}
             y, found = self.oracle({**given, **decayed}, start, length, system)
-            out[place] = _floats(y).reshape(out.shape[2:])
+            out[place] = self._numbers(y).reshape(out.shape[2:])
             for s, f in zip(states, found, strict=True):
-                s[place] = _floats(f).reshape(s.shape[2:])
+                s[place] = self._numbers(f).reshape(s.shape[2:])
         return out, states
 
     def _system(self, given: Arrays, start: tuple[Array, ...], length: int) -> str:
@@ -172,20 +199,11 @@ class Layer:
             return "float64"
         return "qq" if self.polynomial and not self.logs else "arb"
 
-    def slope(self, x: Instance, toward: Mapping[str, Array], push: Array | None) -> tuple[Array, tuple[Array, ...]]:
-        """The derivative of outputs (b, h, t, rows, cols) and last states in a direction, by a complex step in float64."""
-        moves = Instance(toward, push, x.options, x.dtype)
-        length, size = self.length(x), self.sizes(x)
-        out = np.zeros((*self.lead(x), length, *(index_code(e)(size) for e in self.declaration.output.shape)))
-        last = tuple(np.zeros((*self.lead(x), *s)) for s in self.state_shapes(x))
-        for (place, given, start), (_, move, shift) in zip(self.runs(x), self.runs(moves), strict=True):
-            moved = {n: a + 1j * STEP * move[n] for n, a in given.items()}
-            moved |= {a.input: np.exp(moved[a.input]) for a in self.arguments if a.log}
-            y, found = self.oracle(moved, tuple(s + 1j * STEP * d for s, d in zip(start, shift, strict=True)), length, "float64")
-            out[place] = np.asarray(y, complex).reshape(out.shape[2:]).imag / STEP
-            for s, f in zip(last, found, strict=True):
-                s[place] = np.asarray(f, complex).reshape(length + 1, *s.shape[2:])[-1].imag / STEP
-        return out, last
+    def _numbers(self, x: Any) -> Array:
+        """Floats, or complex ones from pairs of fractions and balls."""
+        if not self.complex:
+            return np.asarray(x, dtype=np.float64)
+        return np.array([complex(*map(float, e)) if isinstance(e, tuple) else complex(e) for e in np.asarray(x).ravel().tolist()])
 
     def oracle(self, given: Arrays, start: tuple[Array, ...], length: int, system: str) -> tuple[Any, tuple[Any, ...]]:
         """The declaration on data: outputs, and all members of each state."""
@@ -215,7 +233,3 @@ def _plain(x: Array, a: Argument) -> Array:
 def _without_axes(x: Array, one_row: bool, one_column: bool) -> Array:
     """(…, rows, cols) as the oracle takes it."""
     return x[..., 0, 0] if one_row and one_column else x[..., 0] if one_column else x
-
-
-def _floats(x: Any) -> Array:
-    return np.asarray(x, dtype=np.float64)

@@ -1,8 +1,9 @@
-"""Two number systems of float64 for the terms of a declaration, many matrices at once: plain ones, and ones with their rounding errors.
+"""Number systems of float64 for the terms of a declaration, many matrices at once: plain, with derivatives, with rounding errors.
 
-A value is a tuple of arrays (…, rows, cols): the numbers alone, or with them ``size``, the sum of the absolute values of all
-terms, and ``error``, how far a form may be off that evaluates the term in any order of its sums and products. Size and error may
-have an imaginary part of a complex step, `STEP` times their derivative in a direction of non-negative changes.
+A value is a tuple of arrays (…, rows, cols): the numbers alone, real or complex; or with them their change in some direction; or
+``size``, the sum of the absolute values of all terms, and ``error``, how far a form may be off that evaluates the term in any
+order of its sums and products. Size and error, which are real, may have an imaginary part of a complex step, `STEP` times their
+derivative in a direction of non-negative changes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FUNCTION = EXPONENTIAL
 
 @dataclass(frozen=True)
 class Floats(System):
-    """float64 matrices, or complex128 ones for a complex step."""
+    """float64 matrices, or complex128 ones."""
 
     name: str = "float64, many at once"
 
@@ -61,6 +62,9 @@ class Floats(System):
     invertible = nonzero
 
     # what moves entries about
+
+    def conj(self, a: Value) -> Value:
+        return (a[0].conj(), *a[1:])
 
     def transpose(self, a: Value) -> Value:
         return tuple(x.swapaxes(-1, -2) for x in a)
@@ -102,7 +106,7 @@ class Floats(System):
     def inverse(self, a: Value) -> Value:
         if self.shape(a) != (1, 1):
             return self._inverse(a)
-        return self._entries(a, lambda x: 1 / x, lambda x: x**-2, lambda x: 2 * np.abs(x) ** -3)
+        return self._entries(a, lambda x: 1 / x, lambda x: -(x**-2), lambda x: 2 * x**-3)
 
     def exp(self, a: Value) -> Value:
         n = self.shape(a)[0]
@@ -114,10 +118,10 @@ class Floats(System):
         return tuple(x * kept for x in self._entries(a, np.exp, np.exp, np.exp))
 
     def log(self, a: Value) -> Value:
-        return self._entries(a, np.log, lambda x: 1 / x, lambda x: x**-2)
+        return self._entries(a, np.log, lambda x: 1 / x, lambda x: -(x**-2))
 
     def sqrt(self, a: Value) -> Value:
-        return self._entries(a, np.sqrt, lambda x: x**-0.5 / 2, lambda x: x**-1.5 / 4)
+        return self._entries(a, np.sqrt, lambda x: x**-0.5 / 2, lambda x: -(x**-1.5) / 4)
 
     def _inverse(self, a: Value) -> Value:
         try:
@@ -129,8 +133,45 @@ class Floats(System):
         return (expm(a[0]),)
 
     def _entries(self, a: Value, f: Function, slope: Function, bend: Function) -> Value:
-        """A function of entries, with the sizes of its two derivatives."""
+        """A function of entries, with its two derivatives."""
         return (f(a[0]),)
+
+
+@dataclass(frozen=True)
+class Moving(Floats):
+    """Numbers beside their change in a direction, or in many that are an axis in front of it: dual numbers."""
+
+    name: str = "float64 beside its derivatives"
+
+    def of(self, rows: int, cols: int, numbers: Sequence[Sequence[Number]]) -> Value:
+        (x,) = super().of(rows, cols, numbers)
+        return x, np.zeros_like(x)
+
+    def conj(self, a: Value) -> Value:
+        return a[0].conj(), a[1].conj()
+
+    def add(self, a: Value, b: Value) -> Value:
+        return a[0] + b[0], a[1] + b[1]
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return a[0] @ b[0], a[1] @ b[0] + a[0] @ b[1]
+
+    def hadamard(self, a: Value, b: Value) -> Value:
+        return a[0] * b[0], a[1] * b[0] + a[0] * b[1]
+
+    def _inverse(self, a: Value) -> Value:
+        (inverse,) = super()._inverse(a[:1])
+        return inverse, -inverse @ a[1] @ inverse
+
+    def _exponential(self, a: Value) -> Value:
+        """By the exponential of [[A, dA], [0, A]]."""
+        n = a[0].shape[-1]
+        both = expm(self.block(((a[:1], a[1:]), ((np.zeros_like(a[0]),), a[:1])))[0])
+        return both[..., :n, :n], both[..., :n, n:]
+
+    def _entries(self, a: Value, f: Function, slope: Function, bend: Function) -> Value:
+        """What does not change has no derivative, at a corner too."""
+        return f(a[0]), np.where(a[1] == 0, 0.0, slope(a[0]) * a[1])
 
 
 @dataclass(frozen=True)

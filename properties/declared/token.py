@@ -13,9 +13,8 @@ from isoform.derivations.kernel.terms import Term
 
 from ..bounds import EXPONENTIAL
 from ..operator import Instance
-from ..oracle import STEP
 from .layer import Layer
-from .numbers import Floats, Rounded, Value, frame, value
+from .numbers import Floats, Moving, Rounded, Value, frame, value
 
 Array = np.ndarray[Any, Any]
 NOTHING = -1e4
@@ -54,12 +53,16 @@ class Token:
         return frame(system, values, {**self.sizes, self.layer.declaration.t: 1})
 
     def _values(self, system: Floats) -> Mapping[str, Value]:
-        return {n: (a, np.abs(a), self._error(system, n, a)) if isinstance(system, Rounded) else (a,) for n, a in self.inputs.items()}
+        return {n: self._value(system, n, a) for n, a in self.inputs.items()}
 
-    def _error(self, system: Rounded, name: str, a: Array) -> Array:
-        """An exponential is rounded, other inputs are what they are."""
+    def _value(self, system: Floats, name: str, a: Array) -> Value:
+        """An exponential is rounded, other inputs are what they are; none changes."""
+        if isinstance(system, Moving):
+            return a, np.zeros_like(a)
+        if not isinstance(system, Rounded):
+            return (a,)
         logs = {b.atom for b in self.layer.arguments if b.log}
-        return EXPONENTIAL * system.unit * a + system.tiny if name in logs else np.zeros_like(a)
+        return a, np.abs(a), EXPONENTIAL * system.unit * a + system.tiny if name in logs else np.zeros(a.shape)
 
 
 def token(layer: Layer, x: Instance, before: tuple[Array, ...]) -> Token:
@@ -67,9 +70,14 @@ def token(layer: Layer, x: Instance, before: tuple[Array, ...]) -> Token:
     entered = layer.entered(x)
     inputs = {}
     for a in layer.arguments:
-        given = np.where(np.isneginf(entered[a.name]), NOTHING, entered[a.name])
+        given = held(entered[a.name])
         inputs[a.atom] = np.exp(given) if a.log else given
     return Token(layer, layer.sizes(x), inputs, before)
+
+
+def held(x: Array) -> Array:
+    """Numbers that can be added and multiplied: -∞, the logarithm of 0, is `NOTHING`."""
+    return x if np.iscomplexobj(x) else np.where(np.isneginf(x), NOTHING, x)
 
 
 def flat(parts: tuple[Array, ...]) -> Array:
@@ -89,24 +97,30 @@ def shaped(x: Array, like: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def directions(like: tuple[Array, ...]) -> tuple[Array, ...]:
-    """One complex step for each entry of the states, in an axis in front."""
+    """A unit vector for each entry of the states, in an axis in front."""
     n = sum(p.shape[-2] * p.shape[-1] for p in like)
-    steps = shaped(1j * STEP * np.eye(n), like)
-    return tuple(s.reshape(n, *(1,) * (p.ndim - 2), *p.shape[-2:]) for s, p in zip(steps, like, strict=True))
+    units = shaped(np.eye(n), like)
+    return tuple(s.reshape(n, *(1,) * (p.ndim - 2), *p.shape[-2:]) for s, p in zip(units, like, strict=True))
 
 
-def slopes(found: Array) -> Array:
+def moved(states: tuple[Array, ...], by: complex = 1.0) -> tuple[Value, ...]:
+    """States that change in every direction, times a number."""
+    changes = (by * d for d in directions(states))
+    return tuple((s, np.broadcast_to(d, np.broadcast_shapes(d.shape, s.shape))) for s, d in zip(states, changes, strict=True))
+
+
+def columns(found: Array) -> Array:
     """The matrix (…, m, n) of derivatives of vectors (n, …, m) that have a direction in front."""
-    return np.moveaxis(np.imag(found) / STEP, 0, -1)
+    return np.moveaxis(found, 0, -1)
 
 
 def jacobians(at: Token, states: tuple[Array, ...]) -> Array:
-    """The derivatives (b, h, t, n, n) of the states after a token by those before it."""
-    moved = tuple((s + d,) for s, d in zip(states, directions(states), strict=True))
-    return slopes(flat(tuple(v[0] + 0j for v in spread(at.updated(Floats(), moved), moved))))
+    """The derivatives (b, h, t, n, n) of the states after a token by those before it, which it does not conjugate."""
+    given = moved(states)
+    return columns(flat(tuple(v[1] for v in spread(at.updated(Moving(), given), given))))
 
 
 def spread(found: tuple[Value, ...], like: tuple[Value, ...]) -> tuple[Value, ...]:
     """Results with the leading axes of the states, on which they need not depend."""
-    lead = np.broadcast_shapes(*(v[0].shape[:-2] for v in like))
+    lead = np.broadcast_shapes(*(a.shape[:-2] for v in like for a in v))
     return tuple(tuple(np.broadcast_to(a, (*lead, *a.shape[-2:])) for a in v) for v in found)

@@ -63,6 +63,7 @@ def _spread(operator: Operator, x: Instance, positions: list[Array], total: int,
         shape = (len(positions), total, *given.shape[2:])
         largest = np.abs(given[np.isfinite(given)]).max(initial=0.0) or 1.0
         padded = rounded(i.other(-(rng.standard_normal(shape) ** 2) * LOUD * largest), x.dtype)
+        padded = padded.astype(np.result_type(padded, whole))
         if name in zero:
             padded = np.moveaxis(np.broadcast_to(operator.neutral_value(x, name), np.moveaxis(padded, 1, time).shape), time, 1).copy()
         for n, at in enumerate(positions):

@@ -47,9 +47,9 @@ def _state_on_request(operator: Operator, form: Form, case: Case) -> Iterator[Co
 def _exact_bits(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     x, truth = instance(operator, case), reference(operator, case)
     found, state = operator.run(form.function, x)
-    yield Comparison("output", found, truth.output, np.zeros_like(truth.output))
+    yield Comparison("output", found, truth.output, np.zeros_like(truth.bound))
     if truth.states is not None and state is not None:
-        yield Comparison("final state", state, truth.states[:, -1], np.zeros_like(truth.states[:, -1]))
+        yield Comparison("final state", state, truth.states[:, -1], np.zeros(truth.states[:, -1].shape))
 
 
 def _independent(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:

@@ -10,7 +10,7 @@ import torch
 
 from isoform.derivations.delta_rule import DECLARATION as DELTA_RULE
 from isoform.derivations.kernel.formulas import Declaration
-from isoform.derivations.kernel.terms import Exp, Eye, Inverse, Num, indices, matrix, recurrence, scalars, vectors
+from isoform.derivations.kernel.terms import Exp, Eye, Inverse, Num, indices, vectors
 from isoform.derivations.layer.call import Domain, domain
 from isoform.derivations.layer.declare import layer
 from isoform.properties.columns import operator as column_operator
@@ -262,10 +262,6 @@ def test_declarations_without_an_operator_are_refused():
         operator_of(Declaration("map", {"x": vectors("x", n)}, vectors("x", n)[t], t))
     with pytest.raises(ValueError, match="has no input gama; it has q, k, v, beta"):
         operator_of(DELTA_RULE, logs={"gama": "g"})
-    z, h0 = scalars("z", "complex"), matrix("h0", 1, 1, "complex")
-    state = recurrence("h", h0, lambda t, h: h + z[t], field="complex")
-    with pytest.raises(ValueError, match="the input z is complex; only real layers"):
-        operator_of(Declaration("turning", {"z": z}, state[t], t, state, h0))
 
 
 def test_tokens_that_change_nothing_are_found():
