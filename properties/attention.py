@@ -20,7 +20,7 @@ from . import oracle, scipy_truth, strategies
 from .bounds import EXACT, SECOND_ORDER, gamma, rounded_products, stored
 from .decoding import Plan
 from .operator import Form, Input, Instance, Operator, Reference, pair
-from .strategies import LARGE, SMALL, Case, normal
+from .strategies import LARGE, ORDINARY, SMALL, Case, normal
 from .tensors import Precision, joined, precision, rounded, tensor
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +41,7 @@ def draw(case: Case, causal: bool) -> Instance:
     b, t, hkv, d, width = (case.size(n) for n in ("b", "t", "h", "d", "v"))
     s = t + (3 if case.has("longer") else 0) - (min(t, 2) if case.has("shorter") else 0)
     h = hkv * case.size("groups")
-    size = {SMALL: 2.0**-3, LARGE: 2.0}[case.scale]
+    size = {SMALL: 2.0**-3, LARGE: 2.0, ORDINARY: 1.0}[case.scale]
     size = 2.0**6 if case.has("huge") else 2.0**-20 if case.has("vanishing") else size
     q, k = (rounded(case.rng(n).standard_normal((b, m, heads, d)) * size, case.dtype) for n, m, heads in ((0, t, h), (1, s, hkv)))
     inputs: dict[str, Array] = {"q": q, "k": k, "v": normal(case, 2, b, s, hkv, width)}

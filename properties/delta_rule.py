@@ -48,7 +48,7 @@ def strengths(case: Case, inputs: dict[str, Array]) -> dict[str, Array]:
     chosen = OUTSIDE if case.has("outside") else chosen
     strength = rng.uniform(0, WEAK if case.has("weak") else 2, (b, t, hv)) if chosen is None else rng.choice(chosen, (b, t, hv))
     divisor = np.ones_like(squared) if case.has("normed") else np.where(squared > 0, squared, 1)
-    return {**inputs, "k": keys, "beta": rounded(strength / divisor, case.dtype)}
+    return {**inputs, "k": keys, "beta": rounded(case.plain(strength) / divisor, case.dtype)}
 
 
 def bound(head: Mapping[str, Array], states: Array, precision: Precision, span: int, normed: int = 0) -> Bounds:

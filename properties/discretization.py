@@ -15,7 +15,7 @@ from . import oracle, strategies
 from .bounds import EXACT
 from .holding import RULES, Numerics, Slope
 from .operator import FormRaised, Input, Instance, Operator, Reference
-from .strategies import LARGE, SMALL, Case
+from .strategies import LARGE, ORDINARY, SMALL, Case
 from .tensors import precision, rounded, tensors_in, values
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,7 @@ def draw(case: Case) -> Instance:
         a = np.round(a * 16) / 16
         rest = equilibrium(case)
         drive = -(a * rest if a.ndim == 2 else np.einsum("bij,bj->bi", a, rest))
-    low, high = {SMALL: (0.001, 0.02), LARGE: (0.2, 1.0)}[case.scale]
+    low, high = {SMALL: (0.001, 0.02), LARGE: (0.2, 1.0), ORDINARY: (0.2, 1.0)}[case.scale]
     chosen = next((s for f, s in (("step-zero", 0.0), ("step-tiny", 1e-8), ("step-two", 2.0), ("step-ten", 10.0)) if case.has(f)), None)
     delta = rng.uniform(low, high, b) if chosen is None else np.full(b, chosen)
     inputs = {"A": rounded(a, case.dtype), "B": rounded(drive, case.dtype), "delta": rounded(delta, case.dtype)}

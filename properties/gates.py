@@ -137,4 +137,4 @@ def logs(case: Case, purpose: int, shape: tuple[int, ...], constant: tuple[int, 
         drawn = rng.choice(chosen, shape)
         return rounded(drawn * (1 + rng.random(shape) / 8) if case.seed % 2 else drawn, dtype)
     kept = tuple(1 if n in constant and case.has("gates-constant") else size for n, size in enumerate(shape))
-    return rounded(np.broadcast_to(-(2.0 ** rng.uniform(-8, 1, kept)), shape), dtype)
+    return rounded(np.broadcast_to(case.plain(-(2.0 ** rng.uniform(-8, 1, kept))), shape), dtype)

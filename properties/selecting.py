@@ -82,7 +82,7 @@ def steps(case: Case, b: int, d: int, t: int) -> dict[str, Array]:
     rng, shape = case.rng(1), (b, d, t)
     if case.has("dyadic"):
         return {"delta": rng.integers(0, 3, shape).astype(float)}
-    drawn = rng.standard_normal(shape) * 2 - 1 if soft(case) else 2.0 ** rng.uniform(-4, 1, shape)
+    drawn = rng.standard_normal(shape) * 2 - 1 if soft(case) else case.plain(2.0 ** rng.uniform(-4, 1, shape))
     if case.has("softplus-low"):
         drawn = -17 - 10 * rng.random(shape)
     if case.has("long-memory"):
@@ -103,7 +103,7 @@ def steps(case: Case, b: int, d: int, t: int) -> dict[str, Array]:
 def poles(case: Case, d: int, n: int) -> Array:
     """A (d, n)."""
     rng = case.rng(2)
-    drawn = -(2.0 ** rng.uniform(-3, 2, (d, n)))
+    drawn = case.plain(-(2.0 ** rng.uniform(-3, 2, (d, n))))
     if case.has("dyadic"):
         return drawn * 0
     if case.has("A-zero"):

@@ -16,15 +16,18 @@ from hypothesis import strategies as st
 from .tensors import DTYPES, OPERAND_DTYPES, SHORT, rounded
 
 Array = np.ndarray[Any, Any]
-SMALL, LARGE = "small", "large"
+SMALL, LARGE, ORDINARY = "small", "large", "ordinary"
 SCALES = (SMALL, LARGE)
+"""The scales that are drawn; what is shown of a failure may be an ordinary case."""
 _EXPONENT = {
-    "float64": {SMALL: -20, LARGE: 20},
-    "float32": {SMALL: -10, LARGE: 10},
-    "bfloat16": {SMALL: -10, LARGE: 10},
-    "float16": {SMALL: -3, LARGE: 2},
+    "float64": {SMALL: -20, LARGE: 20, ORDINARY: 0},
+    "float32": {SMALL: -10, LARGE: 10, ORDINARY: 0},
+    "bfloat16": {SMALL: -10, LARGE: 10, ORDINARY: 0},
+    "float16": {SMALL: -3, LARGE: 2, ORDINARY: 0},
 }
 """Powers of two that inputs are scaled by; float16 has a small range."""
+EIGHTHS = 8
+"""Ordinary numbers are multiples of 1/8, none of them 0: short to write, and each has its say."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,10 @@ class Case:
         held = "float16" if "float16" in (self.precision, OPERAND_DTYPES.get(self.precision)) else self.dtype
         return float(2.0 ** (extreme or _EXPONENT[held][self.scale]))
 
+    def plain(self, x: Array) -> Array:
+        """The numbers as they are; of an ordinary case the next multiples of 1/`EIGHTHS`."""
+        return np.copysign(np.ceil(np.abs(x) * EIGHTHS) / EIGHTHS, x) if self.scale == ORDINARY else x
+
     def rng(self, *purpose: int) -> np.random.Generator:
         """The random numbers of this case, one independent stream per purpose."""
         return np.random.default_rng([self.seed, *purpose])
@@ -100,7 +107,7 @@ def normal(case: Case, purpose: int, *shape: int, scaled: bool = True, wide: boo
     if case.has("dyadic"):
         return case.rng(purpose).integers(-2, 3, shape).astype(float)
     dtype = "float32" if wide and case.dtype in SHORT else case.dtype
-    return rounded(case.rng(purpose).standard_normal(shape) * (case.unit if scaled else 1.0), dtype)
+    return rounded(case.plain(case.rng(purpose).standard_normal(shape)) * (case.unit if scaled else 1.0), dtype)
 
 
 lengths = st.one_of(st.sampled_from((0, 1, 2, 3)), st.integers(0, 20))

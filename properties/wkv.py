@@ -22,14 +22,14 @@ from . import gates, strategies
 from .bounds import EXPONENTIAL, SECOND_ORDER, Bounds, beside_truth, gamma, stored
 from .operator import Input, Instance, Operator, Reference
 from .oracle import STEP
-from .strategies import LARGE, SMALL, Case, normal
+from .strategies import LARGE, ORDINARY, SMALL, Case, normal
 from .tensors import Precision, precision, rounded, values
 
 Array = np.ndarray[Any, Any]
 INPUTS = (Input("k", "b t c"), Input("v", "b t c"), Input("w", "c", "<= 0, -inf among them"), Input("u", "c"))
 KEYS = ("constant", "rising", "falling", "first-key")
 BONUSES = ("no-bonus", "large-bonus")
-SIZES = {SMALL: 1.0, LARGE: 80.0}
+SIZES = {SMALL: 1.0, LARGE: 80.0, ORDINARY: 1.0}
 """The size of keys: e^80 times itself leaves the range of float32."""
 GONE = -1e6
 """In the place of a log-decay of -∞: keys never differ by so much."""

@@ -47,7 +47,9 @@ class Witness:
     def where(self) -> str:
         """The case in words: sizes by axis, dtype, scale and structure."""
         sizes = " ".join(f"{axis}={size}" for axis, size in self.case["sizes"])
-        return ", ".join((sizes, self.case["dtype"], f"{self.case['scale']} inputs", *self.case["flags"]))
+        flags = list(self.case["flags"])
+        size = next((f for f in ("huge", "vanishing") if f in flags), self.case["scale"])
+        return ", ".join((sizes, self.case["dtype"], f"{size} inputs", *(f for f in flags if f != size)))
 
     def to_dict(self) -> dict[str, Any]:
         """The witness as JSON has it; numbers that JSON cannot say are null."""

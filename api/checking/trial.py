@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from isoform.checking.containment import Notes, Tried, contained, settle
 from isoform.checking.plan import CheckPlan
 from isoform.checking.report import LawReport, Witness
 from isoform.checking.setup import form_of, kernel, laws_of, operator_named
+from isoform.checking.smallest import plainer, simplicity
 from isoform.checking.snippet import Log
 from isoform.checking.survey import BUDGET, survey
 from isoform.checking.target import Kernel, Unusable
@@ -29,12 +31,12 @@ if TYPE_CHECKING:
 class Record:
     """What a law compared, also noted for those who come after: every comparison that tells anything.
 
-    ``first`` is the case that failed first, before there was a search for a smaller one.
+    ``failing`` are the cases that failed, in order: the first was there before there was a search for a smaller one.
     """
 
     notes: Notes
     tried: list[Tried] = field(default_factory=list)
-    first: Case | None = None
+    failing: list[Case] = field(default_factory=list)
 
     def add(self, case: dict[str, Any], what: str, fine: bool) -> None:
         """Keep a comparison."""
@@ -60,12 +62,14 @@ def try_law(plan: CheckPlan, limits: Mapping[str, Any], name: str, path: Path | 
     result = run_law(watched, operator, form, examples=effort.examples, seed=plan.seed, corners=effort.corners)
     found = _report(law, result, time.perf_counter() - begin)
     if result.witness is not None:
-        cases = dict.fromkeys((result.witness.case, result.witness.worst_case))
-        seen = (examine(watched, operator, form, case, log, plan.target) or unsteady(law.name, case) for case in cases)
-        smallest, *worst = seen
-        if record.first is not None and not plan.fail_fast:
-            survey(watched, operator, form, record.first, BUDGET[plan.level])
-        found = replace(found, smallest=smallest, worst=worst[0] if worst else smallest)
+        if record.failing and not plan.fail_fast:
+            survey(watched, operator, form, record.failing[0], BUDGET[plan.level])
+        least, worst = min(record.failing, key=simplicity, default=result.witness.case), result.witness.worst_case
+        again = recorded(law, Record(notes))
+        shown = partial(examine, again, operator, form, log=log, target=plan.target)
+        near = (*plainer(law, operator, form, least), least, result.witness.case)
+        smallest = next(filter(None, map(shown, near)), None) or unsteady(law.name, least)
+        found = replace(found, smallest=smallest, worst=smallest if worst.sizes == least.sizes else shown(worst) or smallest)
     return replace(found, tried=tuple(record.tried))
 
 
@@ -107,21 +111,23 @@ def recorded(law: Law, record: Record) -> Law:
     from isoform.properties.tensors import kept_surroundings
 
     def check(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
-        given = as_dict(case)
+        given, right = as_dict(case), True
         record.notes.write("case", given)
         try:
             with kept_surroundings():
                 for c in law.check(operator, form, case):
                     fine = c.worst <= 1
+                    right = right and fine
                     if not fine or not (c.blind or c.vacuous):
                         record.add(given, c.what, fine)
                     yield c
         except FormRaised as error:
             record.add(given, str(error), False)
+            right = False
             raise
         finally:
-            if record.first is None and record.tried and not record.tried[-1].fine:
-                record.first = case
+            if not right:
+                record.failing.append(case)
             record.notes.write("done")
 
     return replace(law, check=check)
