@@ -40,8 +40,8 @@ def _check(by_inputs: bool, by_state: bool, of_output: bool, of_state: bool) -> 
         if truth.output.size == 0 or operator.derive is None:
             return
         of_both = of_state and case.seed % 2 == 0
-        weights = _weights(case, 200, truth.output.shape) * (of_output or of_both)
-        final = None if truth.states is None else _state_weights(case, truth.states[:, -1]) * of_state
+        weights = _weights(case, 200, truth.output) * (of_output or of_both)
+        final = None if truth.states is None else _weights(case, 201, truth.states[:, -1]) * of_state
         (out, state), found, kept = _gradients(operator, form, x, weights, final, _layout(case))
         yield _left_alone(kept)
         if "sequence" in operator.capabilities:
@@ -68,16 +68,15 @@ def _layout(case: Case) -> str:
     return LAYOUTS[case.seed % len(LAYOUTS)]
 
 
-def _weights(case: Case, purpose: int, shape: tuple[int, ...]) -> Array:
-    """Normal numbers that the dtype holds; in an expanded layout, as behind a sum, one number for all columns."""
-    drawn = rounded(np.asarray(case.rng(purpose).standard_normal(shape)), case.dtype)
-    return np.broadcast_to(drawn[..., :1], shape) if _layout(case) == "expanded" else drawn
+def _weights(case: Case, purpose: int, result: Array) -> Array:
+    """Normal numbers that the dtype holds, complex ones for a complex result x: a loss has Re(w* x).
 
-
-def _state_weights(case: Case, states: Array) -> Array:
-    """`_weights` of a state, complex for a complex one: a loss has Re(w* x)."""
-    found = _weights(case, 201, states.shape)
-    return found + 1j * _weights(case, 203, states.shape) if np.iscomplexobj(states) else found
+    In an expanded layout, as behind a sum, one number for all columns.
+    """
+    parts = (purpose, purpose + 2) if np.iscomplexobj(result) else (purpose,)
+    drawn = [rounded(np.asarray(case.rng(p).standard_normal(result.shape)), case.dtype) for p in parts]
+    found = drawn[0] + 1j * drawn[1] if len(drawn) > 1 else drawn[0]
+    return np.broadcast_to(found[..., :1], result.shape) if _layout(case) == "expanded" else found
 
 
 def _direction(case: Case, number: int, gradient: Array) -> Array:
@@ -172,8 +171,8 @@ def _packed(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
     steps = operator.length(x)
     ends = on_grid(form, [0, steps // 3, steps // 3, steps // 2 + 1, steps], steps)
     states = None if x.state is None else np.concatenate([x.state * 0.5**n for n in range(len(ends) - 1)])
-    weights = _weights(case, 200, truth.output.shape)
-    final = _weights(case, 201, (len(ends) - 1, *truth.states.shape[2:]))
+    weights = _weights(case, 200, truth.output)
+    final = _weights(case, 201, np.broadcast_to(truth.states[:1, -1], (len(ends) - 1, *truth.states.shape[2:])))
     packed = replace(x, state=states)
     (out, state), found, kept = _gradients(operator, form, packed, weights, final, _layout(case), cu_seqlens=offsets(tuple(ends)))
     yield _left_alone(kept)

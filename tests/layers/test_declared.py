@@ -10,15 +10,19 @@ import torch
 
 from isoform.derivations.delta_rule import DECLARATION as DELTA_RULE
 from isoform.derivations.kernel.formulas import Declaration
-from isoform.derivations.kernel.terms import Exp, Eye, Inverse, Num, indices, vectors
+from isoform.derivations.kernel.terms import Exp, Eye, Inverse, Num, indices, recurrence, scalar, scalars, vectors
 from isoform.derivations.layer.call import Domain, domain
 from isoform.derivations.layer.declare import layer
 from isoform.properties.columns import operator as column_operator
 from isoform.properties.crosscheck import forms_of
 from isoform.properties.declared import operator_of
+from isoform.properties.declared.affine import affine
+from isoform.properties.declared.layer import Layer
+from isoform.properties.declared.numbers import Rounded
+from isoform.properties.declared.token import token
 from isoform.properties.laws import laws
 from isoform.properties.laws.table import Comparison
-from isoform.properties.operator import Form
+from isoform.properties.operator import Form, Instance
 from isoform.properties.running import run_law
 
 from ..planted.faults import gates as faults
@@ -214,6 +218,18 @@ def test_a_layer_that_bends_too_much_is_blind():
 
 def _in_range(x):
     return replace(x, state=0.3 + 0 * x.state)
+
+
+@pytest.mark.parametrize(("write", "found"), [(lambda a, b: a + 2 * b, True), (lambda a, b: a * b, False)], ids=["sum", "product"])
+def test_states_that_are_written_to_a_third_are_affine_together_unless_multiplied(write, found):
+    u, starts = scalars("u"), [scalar(f"{name}0") for name in "abc"]
+    a, b = (recurrence(name, s, lambda t, h: h + u[t]) for name, s in zip("ab", starts, strict=False))
+    c = recurrence("c", starts[2], lambda t, h: h / 2 + write(a[t - 1], b[t]))
+    layer_of = Layer(Declaration("cascade", {"u": u}, c[t], t, (a, b, c), tuple(starts)))
+    x = Instance({"u": np.ones((1, 3, 1))}, None, {}, "float32")
+    at = token(layer_of, x, tuple(np.ones((1, 1, 3, 1, 1)) for _ in starts))
+    assert layer_of.classification.affine
+    assert (affine(at, Rounded(unit=2.0**-23)) is not None) is found
 
 
 # bounds are what they say -------------------------------------------------------------------------
