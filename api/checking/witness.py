@@ -31,6 +31,10 @@ AXES = {
     "w": "tap",
 }
 """Axes of the plain call in words."""
+OUTPUT = {2: ("batch", "time"), 3: ("batch", "time", "feature"), 4: ("batch", "time", "head", "feature")}
+"""The axes of outputs, by their number."""
+ALONE = (0, 1)
+"""Axes that may be missing at the front: what is compared of one sequence has no axis of the batch."""
 UNSTEADY = "the same case came out right when it was run again: the kernel does not give one answer"
 
 
@@ -67,6 +71,8 @@ def as_dict(case: Case) -> dict[str, Any]:
 def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: tuple[Call, ...], target: Target | None) -> Witness:
     import numpy as np
 
+    if _says_itself(c):
+        return Witness(as_dict(case), c.what, c.what)
     also = _also(operator, form, case, c)
     c = _finer(c)
     found, right = np.shape(c.found), np.shape(c.truth)
@@ -78,7 +84,7 @@ def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: 
     if c.by:
         spot = snippet.locate_gradient(c.found, at, calls, c.by)
     else:
-        spot = snippet.locate(c.found, at, calls, last="state" in c.what)
+        spot = snippet.locate(c.found, at, calls, last=_of_state(c))
     code = snippet.text(target, spot, _number(c.truth[at]), bound) if spot else ""
     return Witness(
         case=as_dict(case),
@@ -100,12 +106,22 @@ def _finer(c: Comparison) -> Comparison:
     return fine if fine.worst > 1 else c
 
 
-def _wrong(c: Comparison, at: tuple[int, ...]) -> str:
-    """What was compared, and that it is wrong; what is no number, but yes or no, says so itself."""
+def _says_itself(c: Comparison) -> bool:
+    """Whether what was compared is no number, but yes or no: then it says what is wrong."""
     import numpy as np
 
-    if np.size(c.truth) == 1 and not np.any(c.bound):
-        return c.what
+    return np.shape(c.found) == np.shape(c.truth) == (1,) and c.truth[0] == 1 and not np.any(c.bound)
+
+
+def _of_state(c: Comparison) -> bool:
+    """Whether a state was compared, and no output beside or without one."""
+    return "state" in c.what and not c.what.startswith("output")
+
+
+def _wrong(c: Comparison, at: tuple[int, ...]) -> str:
+    """What was compared, and that it is wrong."""
+    import numpy as np
+
     return f"{c.what} {'is wrong' if np.isfinite(c.found[at]) or not np.isfinite(c.truth[at]) else 'is not finite'}"
 
 
@@ -124,11 +140,13 @@ def axes_of(operator: Operator, case: Case, c: Comparison) -> tuple[str, ...]:
         return _named(axes(operator, c.by, c.truth).split(), c.truth.ndim)
     truth = reference(operator, case)
     shape = c.truth.shape
-    if truth.states is not None and "state" in c.what and len(shape) == truth.states.ndim - 1:
-        return _named(operator.state_axes.split(), len(shape))
-    if len(shape) == truth.output.ndim and len(shape) > 1 and shape[2:] == truth.output.shape[2:]:
-        last = {2: (), 3: ("feature",), 4: ("head", "feature")}.get(len(shape), ())
-        return ("batch", "time", *last)
+    of_state = () if truth.states is None else _named(operator.state_axes.split(), truth.states.ndim - 1)
+    if _of_state(c) and len(of_state) - len(shape) in ALONE:
+        return of_state[len(of_state) - len(shape) :]
+    of_output = OUTPUT.get(truth.output.ndim, ())
+    without = len(of_output) - len(shape)
+    if without in ALONE and len(shape) > 1 and shape[2 - without :] == truth.output.shape[2:]:
+        return of_output[without:]
     return ()
 
 

@@ -45,11 +45,12 @@ def _arguments_untouched(operator: Operator, form: Form, case: Case) -> Iterator
         first = [t.clone() for t in tensors_in(call())]
         for name, g in given.items():
             for old, new in zip(before[name], tensors_in(g), strict=True):
-                yield _same(f"{where}{name} after the call", old, new)
+                yield _same(f"{where}{name} is not the same after the call", old, new)
         second = tensors_in(call())
-        yield Comparison(f"{where}number of results", np.array([float(len(second))]), np.array([float(len(first))]), np.zeros(1))
+        alike = np.array([float(len(second) == len(first))])
+        yield Comparison(f"{where}the same call again gives another number of results", alike, np.ones(1), np.zeros(1))
         for a, b in zip(first, second, strict=False):
-            yield _same(f"{where}second identical call", a, b)
+            yield _same(f"{where}the same call again gives other bits", a, b)
 
 
 def _results_own_memory(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -60,7 +61,7 @@ def _results_own_memory(operator: Operator, form: Form, case: Case) -> Iterator[
             for t in tensors_in(g):
                 overwrite(t)
             for a, b in zip(kept, results, strict=True):
-                yield _same(f"{where}result after {name} was overwritten", a, b)
+                yield _same(f"{where}a result changes when {name} is overwritten", a, b)
 
 
 def _calls_apart(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
@@ -71,11 +72,11 @@ def _calls_apart(operator: Operator, form: Form, case: Case) -> Iterator[Compari
     kept = [t.clone() for t in first]
     for what, other in _others(operator, form, case):
         found, _ = operator.run(form.function, other)
-        yield outputs(f"a call {what}", found, operator.refer(other))
+        yield outputs(f"the output of a call {what}", found, operator.refer(other))
         for a, b in zip(kept, first, strict=True):
-            yield _same(f"a result after a call {what}", a, b)
+            yield _same(f"an earlier result is changed by a call {what}", a, b)
         for a, b in zip(kept, tensors_in(invoke(form.function, own)), strict=True):
-            yield _same(f"the same call after one {what}", a, b)
+            yield _same(f"the same call gives other bits after one {what}", a, b)
 
 
 def _others(operator: Operator, form: Form, case: Case) -> Iterator[tuple[str, Instance]]:

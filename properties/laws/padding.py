@@ -34,11 +34,11 @@ def _padding(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]
         assert beside.states_bound is not None
         found, state = operator.run(form.function, padded)
         for n, at in enumerate(positions):
-            what = f"padding {where}, {' and '.join(zero)} being 0"
+            beneath = f"of sequence {n} with padding {where}, where {' = '.join((*zero, '0'))},"
             own = found[n, at] if found.shape == beside.output.shape else found
-            yield Comparison(f"output beside {what}", own, truth.output[n, : len(at)], beside.bound[n, at], beside.sharp[n, at])
+            yield Comparison(f"output {beneath}", own, truth.output[n, : len(at)], beside.bound[n, at], beside.sharp[n, at])
             if state is not None:
-                yield Comparison(f"final state with {what}", state[n], truth.states[n, len(at)], beside.states_bound[n, -1])
+                yield Comparison(f"final state {beneath}", state[n], truth.states[n, len(at)], beside.states_bound[n, -1])
 
 
 def _places(steps: int, total: int, batch: int, rng: Any) -> dict[str, list[Array]]:
@@ -84,9 +84,10 @@ def _masked(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
             for how, function in (("", form.function), *ways(operator, form, case, padded)):
                 found, _ = operator.run(function, padded)
                 for n, (at, truth) in enumerate(zip(positions, alone, strict=True)):
-                    own = found[n : n + 1, at] if found.shape[:2] == (batch, operator.length(padded)) else found
-                    right = (a[n : n + 1] for a in (truth.output, truth.bound, truth.sharp))
-                    yield Comparison(f"output {how} beside padding {where} of {kind} that is masked", own, *right)
+                    own = found[n, at] if found.shape[:2] == (batch, operator.length(padded)) else found
+                    right = (a[n] for a in (truth.output, truth.bound, truth.sharp))
+                    what = f"output {how} of sequence {n} with masked padding {where} of {kind}".replace("  ", " ")
+                    yield Comparison(what, own, *right)
 
 
 def _hidden(operator: Operator, x: Instance, positions: list[Array], total: int, content: float, rng: Any) -> Instance:

@@ -17,7 +17,7 @@ def _surroundings_kept(operator: Operator, form: Form, case: Case) -> Iterator[C
     operator.call(form.function, instance(operator, case))
     others = changed(before)
     for name in before:
-        yield Comparison(f"{name} of torch after the call", np.array([float(name not in others)]), np.ones(1), np.zeros(1))
+        yield Comparison(f"the call changes torch's {name}", np.array([float(name not in others)]), np.ones(1), np.zeros(1))
 
 
 LAWS = (

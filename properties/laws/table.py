@@ -172,11 +172,32 @@ def state_after(what: str, found: Array | None, truth: Reference, steps: int) ->
     return Comparison(what, np.zeros(0) if found is None else found, truth.states[:, steps], truth.states_bound[:, steps], sharp)
 
 
+LACKING = {
+    "batch": "axis of the batch",
+    "causal": "order in which tokens see earlier ones alone",
+    "discretization": "differential equation that it is a step of",
+    "dyadic": "inputs on which every intermediate is exact",
+    "edges": "edges of its domain",
+    "equilibria": "equilibrium that it must keep",
+    "gradient": "gradient that could be compared",
+    "groups": "heads that share keys",
+    "long": "bound that many tokens can be held to",
+    "memory": "state of keys and values",
+    "outside": "inputs outside of its domain",
+    "packing": "packed sequences",
+    "padding-mask": "mask of padding",
+    "semigroup": "half steps that make a whole one",
+    "sequence": "tokens",
+    "window": "window",
+}
+"""What an operator without a capability lacks, in words."""
+
+
 def needs(*capabilities: str) -> Callable[[Operator, Form], str]:
     """A law that applies where the operator has all these capabilities, and the form does not refuse them."""
 
     def missing(operator: Operator, form: Form) -> str:
-        lacking = [c for c in capabilities if c not in operator.capabilities]
+        lacking = [LACKING[c] for c in capabilities if c not in operator.capabilities]
         refused = [form.limits.reason(c) for c in capabilities if c in form.limits.refuses]
         return f"{operator.name} has no {', no '.join(lacking)}" if lacking else "; ".join(refused)
 
