@@ -113,8 +113,8 @@ def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Generator[p
             return [preparation(plan, folder / PREPARE, probe=False)]
         return [pool.Task(law, trial.try_law, (plan, prepared.fitted, law, folder / law), plan.patience) for law, _ in prepared.laws]
 
-    first = preparation(plan, folder / PREPARE)
-    return pool.run([first], jobs=plan.jobs, warm_up=partial(warm_up, plan.operator), follow=follow)
+    first, jobs = preparation(plan, folder / PREPARE), min(plan.jobs, len(plan.laws) or plan.jobs)
+    return pool.run([first], jobs=jobs, warm_up=partial(warm_up, plan.operator), follow=follow)
 
 
 def _here(plan: CheckPlan, progress: Progress, function: Kernel | None) -> Generator[pool.Event, None, None]:
