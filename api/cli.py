@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
@@ -66,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ∑ gets its escape
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = isoform_command.main(args=arguments, prog_name="isoform", standalone_mode=False)
+        with _terminable():
+            code = isoform_command.main(args=arguments, prog_name="isoform", standalone_mode=False)
         sys.stdout.flush()
         return int(code or Exit.HELD)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -85,6 +89,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--traceback" in arguments:
             traceback.print_exc()
         return _say(f"isoform itself failed: {type(error).__name__}: {' '.join(str(error).split())}", Exit.FAILED)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: what was found by then is printed, and no worker stays behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _refusal(error: click.ClickException) -> str:

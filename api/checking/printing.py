@@ -37,7 +37,8 @@ def print_report(report: CheckReport) -> None:
     for law in report.laws:
         if law.verdict != "not-applicable":
             rows.add_row(*_row(law))
-    screen.print(rows)
+    if rows.row_count:
+        screen.print(rows)
     for line in (*_left_out(report.laws), *_remarks(report)):
         screen.print(line)
     for n, found in enumerate(report.diagnosis):

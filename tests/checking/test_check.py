@@ -1,8 +1,11 @@
 """`isoform check` and `isoform replay`: verdicts, witnesses, exit codes, and kernels that end in every way."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -198,6 +201,35 @@ def test_an_interrupt_hands_back_what_was_found():
     report = runner.run(plan, watch=watch)
     assert (report.state, report.exit_code) == ("interrupted", 130)
     assert {law.law: law.verdict for law in report.laws}["form-equals-oracle"] == "holds"
+
+
+def test_a_terminated_check_prints_what_was_found(monkeypatch, capsys):
+    def killed(plan, **more):
+        def watch(event):
+            if isinstance(event, pool.Ended) and event.key == "form-equals-oracle":
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        return run(plan, watch=watch)
+
+    run, before = runner.run, signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(runner, "run", killed)
+    code = cli.main(["check", f"{KERNELS}:right", "--as", "delta-rule", "--level", "quick", "--laws", FEW, "--jobs", "1"])
+    out = capsys.readouterr().out
+    assert code == 130 and "form-equals-oracle   holds" in out and out.endswith("interrupted: exit 130\n")
+    assert "not run: interrupted: state-equals-oracle" in out and signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="children are looked up in /proc")
+def test_no_worker_outlives_a_terminated_check():
+    script = [sys.executable, "-m", "isoform", "check", f"{KERNELS}:sleeps", "--as", "delta-rule", "--jobs", "2"]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as run:
+        deadline, tasks = time.monotonic() + 60, Path(f"/proc/{run.pid}/task")
+        while not (workers := [w for f in tasks.glob("*/children") for w in f.read_text().split()]) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        run.terminate()
+        out, _ = run.communicate(timeout=60)
+    assert workers and run.returncode == 130 and "interrupted: exit 130" in out
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
 
 def test_notes_tell_the_case_that_was_not_finished(tmp_path):

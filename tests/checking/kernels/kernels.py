@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import time
 
 import torch
 
@@ -67,6 +68,12 @@ def hangs(q, k, v, beta, scale=None, initial_state=None, output_final_state=Fals
     """Never comes back from five tokens."""
     while q.shape[1] == 5:
         pass
+    return right(q, k, v, beta, scale, initial_state, output_final_state)
+
+
+def sleeps(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
+    """Takes its time."""
+    time.sleep(0.1)
     return right(q, k, v, beta, scale, initial_state, output_final_state)
 
 
