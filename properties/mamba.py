@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from isoform.derivations.mamba.operator import CONVOLUTION, DECLARATION, ZOH_DECLARATION
 
 from . import convolving, selecting, strategies
+from .gates import SETTLING
 from .strategies import LARGE, SMALL, Case
 
 CAPABILITIES = frozenset({"sequence", "causal", "state", "gradient", "edges", "batch", "quarantine", "dyadic", "long"})
@@ -30,6 +31,8 @@ def corners(name: str) -> Iterator[Case]:
         (8, 3, SMALL, "float32", ("steps-zero", "bias", "start")),
         (10, 4, LARGE, "float32", ("constant-weights", "time-invariant", "start")),
         (7, 3, SMALL, "float32", ("other-groups", "start")),
+        (64, 64, SMALL, "float32", ("start", SETTLING)),
+        (64, 64, LARGE, "float32", ("start", SETTLING)),
     ):
         shape = (("b", 1), ("t", t), ("d", 4), ("g", 2), ("n", 3), ("chunk", chunk))
         yield Case(name, shape, t, dtype, scale, flags)

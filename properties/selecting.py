@@ -19,7 +19,7 @@ from isoform.derivations.evaluate import oracle
 from isoform.derivations.kernel.formulas import Declaration
 
 from .bounds import EXPONENTIAL, SECOND_ORDER, SPLIT, Bounds, beside_truth, fading, gamma, stored
-from .gates import softened
+from .gates import SETTLING, settling, softened
 from .operator import Input, Instance, Operator, Reference
 from .oracle import EXACT_WORK, STEP
 from .remembering import truths
@@ -37,7 +37,7 @@ INPUTS = (
     Input("z", "b d t"),
     Input("delta_bias", "d"),
 )
-DECAYS = ("A-zero", "A-small", "stiff", "long-memory", "steps-zero", "time-invariant")
+DECAYS = ("A-zero", "A-small", "stiff", "long-memory", "steps-zero", "time-invariant", SETTLING)
 STEPS = ("softplus", "softplus-low")
 WEIGHTS = ("grouped", "constant-weights", "grouped-writes", "other-groups")
 NEEDED = {"softplus": "delta_softplus", "softplus-low": "delta_softplus", "bias": "delta_bias", "gate": "z"}
@@ -87,6 +87,8 @@ def steps(case: Case, b: int, d: int, t: int) -> dict[str, Array]:
         drawn = -17 - 10 * rng.random(shape)
     if case.has("long-memory"):
         drawn = np.zeros(shape) if soft(case) else np.ones(shape)
+    if case.has(SETTLING):
+        drawn = -settling(rng, shape, 2)
     if case.has("outside") and not soft(case):
         drawn = rng.choice((-0.5, 0.25, 1.0), shape)
     if case.has("time-invariant"):
@@ -112,6 +114,8 @@ def poles(case: Case, d: int, n: int) -> Array:
         drawn *= 2.0**-17
     if case.has("long-memory"):
         drawn = np.full((d, n), -1e-4)
+    if case.has(SETTLING):
+        drawn = -(2.0 ** rng.uniform(-0.5, 0.5, (d, n)))
     if case.has("outside"):
         drawn = rng.choice((-0.5, -0.05, 0.0, 0.05, 0.25), (d, n))
     if case.has("stiff") or case.has("edge"):

@@ -73,6 +73,7 @@ ROWS = (
     ("K4", gates.GrowthClamped, GATED),
     ("K4", gates.StrengthClamped, GATED_DELTA),
     ("K4", scans.decays_by_quotients, SELECTIVE),
+    ("K4", scans.decays_by_differences, SELECTIVE),
     ("K4", scans.softplus_by_its_letters, SELECTIVE),
     ("K4", rwkv.NoMaximum, WKV),
     ("K4", rwkv.ClampedKeys, WKV),

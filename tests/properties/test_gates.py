@@ -81,6 +81,18 @@ def test_strong_gates_are_followed_by_weak_ones(name):
     assert (g[:, -gates.SETTLED :] > -0.5).all() and (g[:, : -gates.SETTLED].sum(1) < -4000).all()
 
 
+@pytest.mark.parametrize("name", ["selective-scan", "selective-scan-zoh"])
+def test_strong_steps_are_followed_by_weak_ones(name):
+    o = operator(name)
+    cases = [c for c in o.corners() if gates.SETTLING in c.flags]
+    assert {c.scale for c in cases} == {"small", "large"}
+    for case in cases:
+        x, truth = o.draw(case).inputs, o.refer(o.draw(case))
+        g = x["delta"][..., None] * x["A"][:, None]
+        assert (g[:, :, -gates.SETTLED :] > -0.6).all() and (g[:, :, : -gates.SETTLED].sum(2) < -2000).all()
+        assert truth.sharp.max() < 2**-14 * np.abs(truth.output).max()
+
+
 @pytest.mark.parametrize("name", GATED)
 def test_outside_of_the_domain_is_drawn(name):
     x = operator(name).draw(case_of(name, "outside"))

@@ -200,6 +200,16 @@ def decays_by_quotients(base, call):
 
 
 @faulty
+def decays_by_differences(base, call):
+    """Logs of decays as differences of sums from the start, in which those after strong ones have lost their digits."""
+    dtype = call["u"].dtype
+    kind = torch.promote_types(dtype, torch.float32)
+    call = {n: x.to(kind) if isinstance(x, torch.Tensor) else x for n, x in call.items()}
+    y, h = written_out(call, lambda z: z.clamp(min=-120).cumsum(-1).diff(prepend=z[..., :1] * 0).exp(), lambda z, s, A, B: s * B)
+    return y.to(dtype), h
+
+
+@faulty
 def decays_floored(base, call):
     return base(**call | {"A": call["A"].clamp(min=-50)})
 
@@ -460,7 +470,7 @@ FILTERS = {
     "scipy-agrees": (taps_reversed,),
 }
 BASES = {
-    "selective-scan": (mamba.scan, mamba.recurrent, {}),
+    "selective-scan": (mamba.scan, mamba.recurrent, {"form-equals-oracle": (decays_by_differences,)}),
     "selective-scan-zoh": (mamba.scan, mamba.recurrent, {"form-equals-oracle": (quotient_by_its_letters,)}),
     "causal-conv1d": (convolution.convolution, convolution.recurrent, {}),
 }
