@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,6 @@ import click
 
 from isoform.commands import options
 
-QUESTIONS = {
-    "inputs": "Inputs of a token, with their sizes (q:d_k k:d_k v:d_v beta:1)",
-    "parameters": "Parameters, the same for all tokens (empty: none)",
-    "state": "State, with its size (H:d_v*d_k)",
-    "update": "Update of the state {} (H - beta * (H * k - v) * k.T)",
-    "read": "What is read of the state (H * q)",
-    "domains": "Where {} lies (real; real, 0 <= beta <= 1)",
-    "source": "Source: authors, title, arXiv number or journal",
-    "where": "Equation or section of it",
-}
 NEEDED = ("inputs", "state", "update", "read", "domains", "source", "where")
 
 
@@ -44,12 +33,13 @@ def command(name: str, as_json: bool, **given: Any) -> int:
     In isoform's own tree the files go to its floors, elsewhere into the package that the folder is in. Without options, a terminal
     is asked. One near miss is left to fill in: until then `isoform verify NAME` says that it is not rejected.
     """
-    from isoform.scaffold import column, description
+    from isoform.scaffold import asking, column, description
 
     try:
         description.check_name(name)
         if not any(given.values()) and _terminal():
-            given = _ask()
+            column.free_place(name, Path.cwd())
+            given = asking.ask()
         missing = [f"--{'domain' if key == 'domains' else key}" for key in NEEDED if not given[key]]
         if missing:
             raise click.UsageError(f"{name} needs {', '.join(missing)}; on a terminal, `isoform new {name}` without options asks for all.")
@@ -65,27 +55,6 @@ def command(name: str, as_json: bool, **given: Any) -> int:
 
 def _terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
-
-
-def _ask() -> dict[str, Any]:
-    def ask(key: str, about: str = "", **more: Any) -> str:
-        return str(click.prompt(QUESTIONS[key].format(about), err=True, **more)).strip()
-
-    given: dict[str, Any] = {
-        "inputs": ask("inputs"),
-        "parameters": ask("parameters", default="", show_default=False),
-        "state": ask("state"),
-    }
-    states = _names(given["state"])
-    updates = [ask("update", state) for state in states]
-    given["update"] = [f"{state} = {update}" for state, update in zip(states, updates)] if len(states) > 1 else updates
-    given["read"] = ask("read")
-    given["domains"] = [f"{n}: {ask('domains', n, default='real')}" for n in (*_names(given["inputs"]), *_names(given["parameters"]))]
-    return {**given, "source": ask("source"), "where": ask("where")}
-
-
-def _names(words: str) -> Sequence[str]:
-    return [word.partition(":")[0] for word in words.replace(",", " ").split()]
 
 
 def _print(made: Any) -> None:

@@ -11,7 +11,7 @@ from isoform.derivations.guests import GROUP
 from isoform.outcome import SCHEMA
 from isoform.scaffold import place as places
 from isoform.scaffold import text
-from isoform.scaffold.description import Description, ScaffoldError
+from isoform.scaffold.description import Description, ScaffoldError, check_name
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ class Column:
 
 def make(description: Description, folder: Path) -> Column:
     """Write the files of a column, from the folder that one stands in. Raises ScaffoldError, and then nothing is written."""
-    place = places.find(description, folder)
-    _check_free(description.name)
+    place = free_place(description.name, folder)
     texts = {"derivations": text.derivations(description)}
     made = _run(texts["derivations"], place.module("derivations", description.module), description.name)
     code, reason = _code(made["DECLARATION"], description.logs)
@@ -57,14 +56,18 @@ def make(description: Description, folder: Path) -> Column:
     return Column(description.name, written, kind, tuple(claim.id for claim in made["CLAIMS"]), entry, reason)
 
 
-def _check_free(name: str) -> None:
+def free_place(name: str, folder: Path) -> places.Place:
+    """Return where a column of this name goes from a folder. Raises ScaffoldError where it cannot have the name, or nothing can go."""
     from isoform.derivations import registry
 
+    check_name(name)
+    place = places.find(name.replace("-", "_"), folder)
     if name in registry.architectures():
         raise ScaffoldError(f"there is already a column {name}; `isoform list {name}` shows its claims")
     declared = {d.operator: column for column in registry.architectures() for d in registry.declarations(column)}
     if name in declared:
         raise ScaffoldError(f"{declared[name]} has already an operator {name}")
+    return place
 
 
 def _run(source: str, module: str, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from isoform.derivations.guests import NAME
 
-SIZE = re.compile(r"[a-z]\w*|1")
+SIZE = re.compile(r"[A-Za-z]\w*|1")
 TAKEN = {
     "t", "update", "read", "layer", "derive", "place", "variant", "le", "indices", "Term", "Claim", "Source", "Equation", "Statement",
     "Direct", "Unfold", "DECLARATION", "DECLARATIONS", "STATE", "PARTS", "STEP", "LEFT_OUT", "MISTAKE", "OWN", "CLAIMS",
@@ -80,15 +80,12 @@ def describe(
     for what, text in (("--source", source), ("--where", where)):
         if not text.strip():
             raise ScaffoldError(f"{name} needs {what}: the paper, and the equation or section, that the layer comes from")
-    groups = [_sizes(words, flag) for words, flag in ((inputs, "--inputs"), (parameters, "--parameters"), (state, "--state"))]
-    names = [n for group in groups for n in group]
-    twice = [n for n in names if names.count(n) > 1]
-    if twice:
-        raise ScaffoldError(f"{twice[0]!r} is named twice; inputs, parameters and states need names of their own")
+    known: dict[str, str] = {}
+    groups = []
+    for words, flag in ((inputs, "--inputs"), (parameters, "--parameters"), (state, "--state")):
+        groups.append(read_sizes(words, flag, known))
+        known |= groups[-1]
     given, fixed, kept = groups
-    sizes = {size for group in groups for shape in group.values() for size in shape.split("*")}
-    if sizes & set(names):
-        raise ScaffoldError(f"{min(sizes & set(names))!r} is a name and a size; one of them needs another name")
     if not kept or not given:
         raise ScaffoldError(f"{name} needs --inputs and a --state, as in --inputs 'k:d_k v:d_v' --state 'H:d_v*d_k'")
     updates = _updates(tuple(update), tuple(kept))
@@ -96,9 +93,9 @@ def describe(
         *((f"the update of {n}", u, ()) for n, u in updates.items()),
         ("--read", read, [f"{n}_before" for n in kept]),
     ):
-        _check_formula(what, formula, {*names, *allowed})
+        check_formula(what, formula, {*known, *allowed})
     lie = _domains(tuple(domains), (*given, *fixed))
-    return Description(name, given, fixed, kept, updates, read, lie, source, where, _logs(tuple(logs), given, {*names, *sizes}))
+    return Description(name, given, fixed, kept, updates, read, lie, source, where, read_logs(tuple(logs), given, known))
 
 
 def check_name(name: str) -> None:
@@ -121,11 +118,14 @@ def functions() -> frozenset[str]:
     return frozenset(n for n, f in vars(module).items() if not n.startswith("_") and getattr(f, "__module__", "") == module.__name__)
 
 
-TERMS = frozenset({"Diag", "Eye", "Hadamard", "Num", "norm2"})
+TERMS = frozenset({"Conj", "Diag", "Eye", "Hadamard", "Num", "norm2"})
 """What a formula may use of the language of terms."""
 
 
-def _sizes(words: str, flag: str) -> dict[str, str]:
+def read_sizes(words: str, flag: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return names with their sizes, beside those that are known already. Raises ScaffoldError."""
+    from isoform.derivations.layer.declare import TAKEN as TIMES
+
     found: dict[str, str] = {}
     for word in re.split(r"[,\s]+", words.strip()) if words.strip() else ():
         name, colon, shape = word.partition(":")
@@ -133,10 +133,19 @@ def _sizes(words: str, flag: str) -> dict[str, str]:
             raise ScaffoldError(f"{flag} says {word!r}; a name and its size are needed, as k:d_k, beta:1 or H:d_v*d_k")
         if keyword.iskeyword(name) or name in TAKEN or name in TERMS | functions():
             raise ScaffoldError(f"{flag} says {word!r}, and the name {name!r} is taken; another one is needed")
-        if name in found:
+        if name in found or name in known:
             raise ScaffoldError(f"{name!r} is named twice; inputs, parameters and states need names of their own")
         found[name] = shape
+    sizes = _sizes({**known, **found})
+    if both := sizes & {*known, *found}:
+        raise ScaffoldError(f"{min(both)!r} is a name and a size; one of them needs another name")
+    if taken := sizes & {*TIMES, *TAKEN, *TERMS, *functions()}:
+        raise ScaffoldError(f"{flag} has a size {min(taken)!r}, and that name is taken; another one is needed")
     return found
+
+
+def _sizes(shapes: Mapping[str, str]) -> set[str]:
+    return {size for shape in shapes.values() for size in shape.split("*")}
 
 
 def _updates(formulas: tuple[str, ...], states: tuple[str, ...]) -> dict[str, str]:
@@ -149,7 +158,8 @@ def _updates(formulas: tuple[str, ...], states: tuple[str, ...]) -> dict[str, st
     return {name: found[name] for name in states}
 
 
-def _check_formula(what: str, formula: str, names: set[str]) -> None:
+def check_formula(what: str, formula: str, names: set[str]) -> None:
+    """Raise ScaffoldError for what is no formula over these names."""
     try:
         used = uses(formula)
     except (SyntaxError, ValueError) as error:
@@ -160,14 +170,16 @@ def _check_formula(what: str, formula: str, names: set[str]) -> None:
         raise ScaffoldError(f"{what} uses {unknown[0]!r}, which is no input, parameter or state; {there}")
 
 
-def _logs(words: tuple[str, ...], inputs: Mapping[str, str], names: set[str]) -> dict[str, str]:
+def read_logs(words: tuple[str, ...], inputs: Mapping[str, str], known: Mapping[str, str], flag: str = "--log") -> dict[str, str]:
+    """Return the arguments for logarithms, by input. Raises ScaffoldError."""
+    names = {*known, *_sizes(known)}
     found: dict[str, str] = {}
     for text in words:
         name, _, argument = (part.strip() for part in text.partition("="))
         if name not in inputs or not argument.isidentifier():
-            raise ScaffoldError(f"--log says {text!r}; an input and the name of the argument for its logarithm are needed, as 'a=g'")
+            raise ScaffoldError(f"{flag} says {text!r}; an input and the name of the argument for its logarithm are needed, as 'a=g'")
         if argument in {*names, *found.values()} or name in found:
-            raise ScaffoldError(f"--log says {text!r}, and one of these names is taken; another one is needed")
+            raise ScaffoldError(f"{flag} says {text!r}, and one of these names is taken; another one is needed")
         found[name] = argument
     return found
 

@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from isoform.scaffold.description import Description, ScaffoldError
+from isoform.scaffold.description import ScaffoldError
 
 FLOORS = ("derivations", "impl", "properties")
 
@@ -23,15 +23,15 @@ class Place:
         return f"{self.package}.{floor}" if self.package else f"isoform.{floor}.{name}"
 
 
-def find(description: Description, folder: Path) -> Place:
-    """Return where a column goes from the folder that one stands in. Raises ScaffoldError, also where a file is already there."""
+def find(module: str, folder: Path) -> Place:
+    """Return where a column's files of this name go from the folder that one stands in. Raises ScaffoldError, also where one is there."""
     folder, ours = folder.resolve(), _ours()
     if ours and folder.is_relative_to(ours):
-        place = Place({floor: ours / floor / f"{description.module}.py" for floor in FLOORS}, "")
+        place = Place({floor: ours / floor / f"{module}.py" for floor in FLOORS}, "")
     else:
         home, package = _package(folder)
-        inside = home / description.module
-        place = Place({floor: inside / f"{floor}.py" for floor in FLOORS}, f"{package}.{description.module}")
+        inside = home / module
+        place = Place({floor: inside / f"{floor}.py" for floor in FLOORS}, f"{package}.{module}")
     there = [path for path in (*place.files.values(), *(path.with_suffix("") for path in place.files.values())) if path.exists()]
     if there:
         raise ScaffoldError(f"{there[0]} is already there, and nothing is overwritten; choose another name, or move it away")

@@ -93,6 +93,8 @@ def arguments(declaration: Declaration, logs: Mapping[str, str] | None = None) -
     for size in sorted({s for v in _starts(declaration) for e in v.shape for s in e.free_symbols} - known, key=str):
         raise ValueError(f"{declaration.operator}: the size {size} of a state is that of no input, so a call does not say it.")
     for a in found:
+        if a.domain.times and a.domain.times not in declaration.inputs:
+            raise ValueError(f"{declaration.operator}: the domain of {a.input} speaks of {a.domain.times}, which is no input.")
         for name in (a.name, a.input):
             if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED:
                 raise ValueError(f"{declaration.operator}: {name!r} cannot name an argument; use an identifier that is still free.")

@@ -2,14 +2,18 @@
 
 import ast
 import json
+import os
+import pty
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 from isoform import cli
@@ -195,7 +199,8 @@ def test_everything_is_needed(package, capsys, missing):
         ({"source": "  "}, "needs --source"),
         ({"where": " "}, "needs --where"),
         ({"inputs": "q"}, "--inputs says 'q'; a name and its size are needed"),
-        ({"inputs": "q:D_K"}, "a name and its size are needed"),
+        ({"inputs": "q:2k"}, "a name and its size are needed"),
+        ({"inputs": "q:s"}, "--inputs has a size 's', and that name is taken"),
         ({"inputs": "q:d_k*d_k*d_k"}, "a name and its size are needed"),
         ({"inputs": "lambda:d_k"}, "the name 'lambda' is taken"),
         ({"inputs": "exp:d_k"}, "the name 'exp' is taken"),
@@ -264,40 +269,79 @@ def test_a_package_inside_a_package(tmp_path):
     inner.mkdir(parents=True)
     for folder in (inner, inner.parent):
         (folder / "__init__.py").touch()
-    found = place.find(describe("my-layer", **DELTA), inner)
+    found = place.find("my_layer", inner)
     assert found.package == "outer.inner.my_layer" and found.files["impl"] == inner / "my_layer" / "impl.py"
 
 
-def test_on_a_terminal_it_asks(package, capsys, monkeypatch):
+ASKED = {
+    "Inputs of a token": ["q", "q:d_k k:d_k v:d_v a:1"],
+    "Parameters": ["a:1", ""],
+    "State, with": ["S:s", "S:d_v*d_k n:d_k"],
+    "Update of the state S": ["a * S + v * k", "a * S + w * k.T", "a * S + v * k.T"],
+    "Update of the state n": ["a * n +", "a * n + v", "a * n + k"],
+    "What is read": ["over(S * q, n.T * q)"],
+    "Where q lies": [""],
+    "Where k lies": ["whatever", ""],
+    "Where v lies": ["real, prime", ""],
+    "Where a lies": ["real, 0 <= a |w|^2 <= 1", "real, 0 <= a <= 1"],
+    "Decays that forms": ["w=g", "a=q", "a=g"],
+    "Source": ["X et al., Y"],
+    "Equation or section": ["eq. 3"],
+}
+"""Answers by the beginnings of the questions, of which all but the last are refused."""
+
+
+def test_on_a_terminal_it_asks_again_until_an_answer_can_be(package, capsys, monkeypatch):
     from isoform.commands import new
 
-    answers = [
-        "q:d_k k:d_k v:d_v a:1",
-        "",
-        "S:d_v*d_k n:d_k",
-        "a * S + v * k.T",
-        "a * n + k",
-        "over(S * q, n.T * q)",
-        "",
-        "",
-        "",
-        "real, 0 <= a <= 1",
-        "X et al., Y",
-        "eq. 3",
-    ]
+    refused = []
+
+    def answer(question, *, value_proc, default=None, **how):
+        (answers,) = (a for q, a in ASKED.items() if question.startswith(q))
+        for given in answers[:-1]:
+            with pytest.raises(click.UsageError) as error:
+                value_proc(given or default)
+            refused.append(str(error.value))
+        return value_proc(answers[-1] or default)
+
     monkeypatch.setattr(new, "_terminal", lambda: True)
-    questions = []
-
-    def answer(text, **options):
-        questions.append(text)
-        return answers[len(questions) - 1] or options["default"]
-
     monkeypatch.setattr("click.prompt", answer)
     assert cli.main(["new", "my-layer", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["files"][0].endswith("my_layer/derivations.py")
-    assert len(questions) == len(answers)
-    assert questions[4].startswith("Update of the state n") and questions[9].startswith("Where a lies")
     assert '"q": "real"' in (package / "my_layer" / "derivations.py").read_text()
+    assert 'logs={"a": "g"}' in (package / "my_layer" / "properties.py").read_text()
+    assert len(refused) == sum(len(a) - 1 for a in ASKED.values())
+    assert all("\n" not in r and r.count(". ") == 0 for r in refused), refused
+    assert refused[3] == "the answer does not fit together: cannot multiply d_v x 1 by a d_k x 1 term: k after v"
+
+
+def test_what_cannot_be_is_said_before_anything_is_asked(package, tmp_path, capsys, monkeypatch):
+    from isoform.commands import new
+
+    monkeypatch.setattr(new, "_terminal", lambda: True)
+    monkeypatch.setattr("click.prompt", lambda *given, **how: pytest.fail("a question was asked"))
+    assert "there is already a column delta-rule" in refusal(capsys, "delta-rule")
+    monkeypatch.chdir(tmp_path.parent)
+    assert "is in no package" in refusal(capsys, "my-layer")
+
+
+@pytest.mark.deep
+def test_on_a_real_terminal(package):
+    """The answers are typed one by one, a question being there; what is written is read back."""
+    answers, shown, sent = [a for given in ASKED.values() for a in given], b"", 0
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "isoform", "new", "my-layer"])
+    with suppress(OSError):  # the end of a terminal
+        while data := os.read(terminal, 4096):
+            shown += data
+            if shown.endswith(b": ") and sent < len(answers):
+                os.write(terminal, answers[sent].encode() + b"\n")
+                sent += 1
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown.decode()
+    assert sent == len(answers) and b"Traceback" not in shown
+    assert shown.count(b"Error: ") == sum(len(a) - 1 for a in ASKED.values())
+    assert b"wrote " in shown and (package / "my_layer" / "impl.py").exists()
 
 
 def test_quotes_in_a_source_stay_text():
