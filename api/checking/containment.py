@@ -50,9 +50,9 @@ class Notes:
             self._file.write(json.dumps([event, value]) + "\n")
 
     @contextmanager
-    def calling(self) -> Iterator[None]:
-        """Around a call of the kernel."""
-        self.write("call")
+    def calling(self, given: str = "") -> Iterator[None]:
+        """Around a call of the kernel; ``given`` says what it is given."""
+        self.write("call", given)
         self._alarm(self._limit)
         try:
             yield
@@ -73,18 +73,19 @@ class Notes:
 
 @dataclass(frozen=True)
 class Left:
-    """What the notes of a process that died say: what was tried before, and the case that was not finished, if any."""
+    """What the notes of a process that died say: what was tried before, the case that was not finished, if any, and the last call."""
 
     tried: tuple[Tried, ...]
     case: dict[str, Any] | None
     calling: bool
     called: bool
+    given: str = ""
 
     @staticmethod
     def read(path: Path) -> Left:
         """Read the notes."""
         tried: list[Tried] = []
-        case, calling, called = None, False, False
+        case, calling, called, given = None, False, False, ""
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
             try:
                 event, value = json.loads(line)
@@ -98,7 +99,8 @@ class Left:
                 tried.append(Tried(case, *value))
             else:
                 calling, called = event == "call", True
-        return Left(tuple(tried), case, calling, called)
+                given = value if calling else given
+        return Left(tuple(tried), case, calling, called, given if calling else "")
 
 
 def contained(function: Kernel, notes: Notes) -> Kernel:
@@ -106,7 +108,7 @@ def contained(function: Kernel, notes: Notes) -> Kernel:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with notes.calling():
+        with notes.calling(_shapes(args, kwargs) if notes.contained else ""):
             try:
                 return function(*args, **kwargs)
             except Exception:
@@ -117,6 +119,12 @@ def contained(function: Kernel, notes: Notes) -> Kernel:
                 raise _ordinary(error) from error
 
     return call
+
+
+def _shapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The arguments that are tensors, by name and shape."""
+    given = [*((f"argument {n}", x) for n, x in enumerate(args, 1)), *kwargs.items()]
+    return ", ".join(f"{name} {tuple(x.shape)}" for name, x in given if hasattr(x, "shape"))
 
 
 def settle(notes: Notes) -> None:

@@ -196,7 +196,7 @@ def died(plan: CheckPlan, ended: pool.Ended, notes: Path) -> Witness | None:
     limits = {Signals.SIGVTALRM: f"{plan.call_limit:g} s of its own time", Signals.SIGALRM: f"{WAIT * plan.call_limit:g} s"}
     late = limits.get(Signals(ended.signal)) if left.calling and ended.signal else None
     what = f"did not return within {late}" if late else f"crashed: {_ending(ended)}"
-    return Witness(left.case, what, f"the call {what}")
+    return Witness(left.case, what, f"the call {what}{f' (given {left.given})' if left.given else ''}")
 
 
 def report_of(plan: CheckPlan, progress: Progress, seconds: float) -> CheckReport:

@@ -76,11 +76,13 @@ def prepare(plan: CheckPlan, function: Kernel | None = None, notes: Notes | None
 
 @contextmanager
 def wirings() -> Iterator[None]:
-    """What is wrong with a wiring, as a check that cannot be made."""
+    """What is wrong with a wiring, as a check that cannot be made; settings of torch that a first call changes are set back."""
+    from isoform.properties.tensors import kept_surroundings
     from isoform.properties.wiring import WiringError
 
     try:
-        yield
+        with kept_surroundings():
+            yield
     except WiringError as error:
         raise Unusable(str(error)) from None
 

@@ -105,6 +105,7 @@ def test_a_kernel_that_does_not_come_back_is_a_finding(name, says):
     report = check(name, "form-equals-oracle", call_limit=1.0)
     (law,) = report.violated
     assert says in law.smallest.breaks and report.exit_code == 1
+    assert "(given q (" in law.smallest.breaks
     assert law.smallest.case["operator"] == "delta-rule" and not law.tried[-1].fine
 
 
@@ -183,6 +184,11 @@ def test_a_closure_is_checked_here_and_the_report_says_so():
     assert runner.UNCONTAINED in report.notes and report.exit_code == 0
 
 
+def test_a_setting_that_the_first_call_changes_is_seen():
+    report = check("sets", "surroundings-untouched")
+    assert [law.smallest.breaks for law in report.violated] == ["the call changes torch's default dtype"]
+
+
 def test_a_check_stops_at_the_first_violation():
     report = check("leaves", fail_fast=True)
     assert (report.state, report.exit_code) == ("stopped", 1)
@@ -238,9 +244,9 @@ def test_notes_tell_the_case_that_was_not_finished(tmp_path):
     notes.write("tried", ("output", True))
     notes.write("done")
     notes.write("case", {"seed": 2})
-    with notes.calling():
+    with notes.calling("q (1, 0)"):
         left = Left.read(tmp_path / "notes")
-    assert left == Left((Tried({"seed": 1}, "output", True),), {"seed": 2}, True, True)
+    assert left == Left((Tried({"seed": 1}, "output", True),), {"seed": 2}, True, True, "q (1, 0)")
     assert not Left.read(tmp_path / "notes").calling
 
 

@@ -94,6 +94,12 @@ def prints(q, k, v, beta, scale=None, initial_state=None, output_final_state=Fal
     return right(q, k, v, beta, scale, initial_state, output_final_state)
 
 
+def sets(q, k, v, beta, scale=None, initial_state=None, output_final_state=False):
+    """Leaves a setting of torch behind."""
+    torch.set_default_dtype(torch.float64)
+    return right(q, k, v, beta, scale, initial_state, output_final_state)
+
+
 def generator(q, k, v, beta):
     """Computes nothing when it is called."""
     yield q
