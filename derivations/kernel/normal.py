@@ -38,6 +38,7 @@ from .algebra import (
 )
 from .calculus import DOT, derive
 from .canonical import canonical, function_of, inclusion, matrix_power, normal, number, ordered_product, unit_of
+from .columns import STACK
 from .formulas import Statement
 from .relied import Condition, Rule, Trace
 from .rewriting import Pattern, rewrite
@@ -146,7 +147,7 @@ class Reader:
         # of several rows nothing is used here but that equal rows over one range make equal matrices
         real = all(y.field == "real" for y in tm.walk(x) if isinstance(y, (tm.Var, tm.Apply)))
         ixs = tuple(read(cast(Expr, e)) for e in (lo, hi))
-        return self._one(Atom("apply", f"stack{tm.PRIME}", ixs, args=(self._argument(x),), shape=x.shape, real=real))
+        return self._one(Atom("apply", STACK, ixs, args=(self._argument(x),), shape=x.shape, real=real))
 
     def _zero(self, x: tm.Zero) -> Poly:
         return []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 import sympy
-from sympy import Expr, Symbol
+from sympy import Basic, Expr, Symbol
 
 from . import terms as tm
 from .affine import Affine, Guards, implied, read
@@ -285,12 +285,58 @@ def _contract(x: tm.Mul, facts: Guards) -> Term | None:
         a, b = ranged_columns(rest[n]), ranged(rest[n + 1])
         if a is None and b is None:
             continue
+        if not _along_time(rest[n], rest[n + 1]):
+            continue
         lo, hi = cast(Span, a or b)
         i = Symbol(fresh_name(), integer=True)
         inside = facts | {read(i - lo), read(hi - i)}
         term = tm.Mul(*scalars, _pick(left, a, i, lo, inside, column), _pick(right, b, i, lo, inside, row))
         return tm.Sum(term, i, lo, hi)
     return None
+
+
+def _along_time(x: Term, y: Term) -> bool:
+    """Whether the columns of x and the rows of y, some of them numbered, meet number by number.
+
+    A function of a column, entry by entry, is multiplied as a whole, but for the number that a row of such makes with a column.
+    """
+    if x.rows == y.cols == 1 and ranged_columns(x) and ranged(y):
+        return True
+    sides = ((x, ranged_columns), (y, ranged))
+    return not all(_by_entries(side, span) for side, span in sides if span(side) is not None)
+
+
+def _by_entries(x: Term, span: Callable[[Term], Span | None]) -> bool:
+    """Whether the numbers along an axis are all those of a function of columns, entry by entry.
+
+    A column that is written as that of its own entries, or of a number, is written so in order to be summed over.
+    """
+    match x:
+        case tm.Stack() if span is ranged:
+            body, i, lo, hi = cast("tuple[Term, Symbol, Expr, Expr]", x.args)
+            function = body.is_scalar_term and i in free(body) and not isinstance(body, tm.Row)
+            return function and lo == 1 and _entry_by_entry(body, i, hi)
+        case tm.Transpose():
+            return _by_entries(cast(Term, x.args[0]), ranged_columns if span is ranged else ranged)
+        case tm.Diag():
+            return _by_entries(cast(Term, x.args[0]), ranged)
+        case tm.Conj() | tm.Sum():
+            return _by_entries(cast(Term, x.args[0]), span)
+        case tm.Mul() if not x.is_scalar_term:
+            return _by_entries(_split(x)[1][0 if span is ranged else -1], span)
+        case tm.Add() | tm.Hadamard() | tm.Where():
+            return all(_by_entries(a, span) for a in x.args if isinstance(a, Term) and span(a) is not None)
+    return False
+
+
+def _entry_by_entry(x: Basic, i: Symbol, size: Expr) -> bool:
+    """Whether a term speaks of an index only as that of an entry of columns of a size."""
+    if i not in free(x):
+        return True
+    if isinstance(x, tm.Row) and x.args[1] == i:
+        of = cast(Term, x.args[0])
+        return i not in free(of) and tm.same(of.rows, size) and (ranged(of) is None or _by_entries(of, ranged))
+    return isinstance(x, (Term, tm.Tuple)) and all(_entry_by_entry(a, i, size) for a in x.args)
 
 
 def _pick(x: Term, span: Span | None, i: Symbol, lo: Expr, facts: Guards, pick: object) -> Term:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+from . import columns
 from .affine import Affine, Guards, Place, affine, feasible, implied, name
 from .algebra import Atom, Mono, Normal, Poly, add_normals, collected, guard, merge_scalars, opened, rebound, times
 from .canonical import SHORT, TooLarge, base_of, body_at, canonical, normal, unit_of, with_scalar, with_word
@@ -25,7 +26,12 @@ def residue(p: Poly, facts: Guards, nonzero: Nonzero) -> Poly:
     """
     left = _residue(p, facts, nonzero)
     fixed = pins(facts) if left else {}
-    return _residue([(m.subs(fixed), c) for m, c in left], facts, nonzero) if fixed else left
+    left = _residue([(m.subs(fixed), c) for m, c in left], facts, nonzero) if fixed else left
+    if not columns.entrywise(left):
+        return left
+    left = _residue(columns.spread(left, facts), facts, nonzero)
+    left = cells(columns.gathered(left), facts, join=False)
+    return cells(columns.numbered(left, facts), facts, join=False) if left else []
 
 
 def pins(facts: Guards) -> dict[str, Affine]:

@@ -217,7 +217,14 @@ def _hadamard(x: Term, atoms: frozenset[Term]) -> Linear:
     elif x.rows == 1:
         products = [replace(p, right=times(p.right, tm.Diag(transposed(weights)))) for p in inner.products]
     else:
-        raise NoProduct(x, "an entrywise product with a matrix")
+        cut = column_and_row(weights)
+        if cut is None:
+            raise NoProduct(x, "an entrywise product with a matrix that is no column times a row")
+        scale = times(Num(1), *[f for f in factors(weights) if f.is_scalar_term])
+        left, right = tm.Diag(cut[0]), tm.Diag(transposed(cut[1]))
+        products = [
+            replace(p, scale=times(scale, p.scale), left=times(left, p.left), right=times(p.right, right)) for p in inner.products
+        ]
     return Linear(tuple(products), None if inner.rest is None else tm.Hadamard(weights, inner.rest))
 
 

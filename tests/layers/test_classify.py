@@ -13,6 +13,7 @@ from isoform.derivations.kernel.terms import (
     Where,
     indices,
     le,
+    matrices,
     matrix,
     named,
     recurrence,
@@ -27,7 +28,7 @@ from isoform.derivations.registry import architectures, declarations
 m, n = indices("m n")
 (t,) = indices("t")
 q, k, k2, v, a, e = vectors("q", n), vectors("k", n), vectors("p", n), vectors("v", m), vectors("a", n), vectors("e", m)
-beta, gamma = scalars("beta"), scalars("gamma")
+beta, gamma, W = scalars("beta"), scalars("gamma"), matrices("W", m, n)
 H0, h0 = matrix("H0", m, n), vector("h0", n)
 
 
@@ -55,7 +56,9 @@ def the(step, start=H0):
         (lambda t, H: H * Inverse(Eye(n) + k[t] * k[t].T), "general", "general on the right"),
         (lambda t, H: v[t] * k[t].T, UNREAD, "nothing of the state before is left"),
         (lambda t, H: H + Diag(e[t]) * H * Diag(a[t]), TWO_SIDED, "no single product"),
-        (lambda t, H: Hadamard(v[t] * a[t].T, H), UNREAD, "an entrywise product with a matrix: (v_t a_tᵀ) ⊙ H_{t−1}"),
+        (lambda t, H: Hadamard(v[t] * a[t].T, H), "diagonal", "diagonal on the left and diagonal on the right"),
+        (lambda t, H: Hadamard(2 * gamma[t] * v[t] * (a[t].T * Diag(k[t])), H), "diagonal", "on the left and diagonal on the right"),
+        (lambda t, H: Hadamard(W[t], H), UNREAD, "an entrywise product with a matrix that is no column times a row: W_t ⊙ H_{t−1}"),
         (lambda t, H: Hadamard(H, H), NOT_AFFINE, "entrywise"),
         (lambda t, H: H + Exp(v[t].T * H * k[t]) * v[t] * k[t].T, NOT_AFFINE, "an exponential of the state: exp(v_tᵀ H_{t−1} k_t)"),
         (lambda t, H: H / (1 + v[t].T * H * k[t]), NOT_AFFINE, "both depend on the state"),
@@ -80,6 +83,11 @@ def test_a_column_is_acted_on_from_the_left():
     u = the(lambda t, h: Hadamard(a[t], h) + k[t] * (k2[t].T * h) + v[t].T * v[t] * k[t], h0)
     assert str(u) == "diagonal plus rank one on the left"
     assert str(the(lambda t, h: gamma[t] * h, h0)) == "scalar on the left"
+
+
+def test_a_gate_for_each_entry_is_a_diagonal_matrix_on_either_side():
+    u = the(lambda t, H: Hadamard(gamma[t] * v[t] * a[t].T, H) + v[t] * k[t].T)
+    assert (u.left.matrix, u.right.matrix) == (Diag(v[t]), gamma[t] * Diag(a[t]))
 
 
 def test_branches_are_weights():
