@@ -64,7 +64,7 @@ TWO_STEPS = layer(
 TITANS = layer(
     "titans",
     inputs={**QKV, "alpha": 1, "eta": 1, "theta": 1},
-    domains={name: f"real, 0 <= {name} <= 1" for name in ("alpha", "eta", "theta")},
+    domains={"alpha": "real, 0 <= alpha <= 1", "eta": "real, 0 <= eta <= 1/2", "theta": "real, 0 <= theta |k|^2 <= 1/2"},
     state={"M": (d_v, d_k), "N": (d_v, d_k)},
     update={
         "M": lambda M, N, k, v, alpha, eta, theta: (1 - alpha) * M + (eta * N - theta * (M * k - v) * k.T),
@@ -77,7 +77,7 @@ TITANS = layer(
 MLSTM = layer(
     "mlstm",
     inputs={**QKV, "f": 1, "i": 1},
-    domains={"f": "real, 0 <= f <= 1", "i": "real, i >= 0"},
+    domains={"f": "real, 0 <= f <= 1", "i": "real, 0 <= i <= 4", "q": "real, |q| <= 1", "k": "real, |k| <= 1"},
     state={"C": (d_v, d_k), "n": d_k},
     update={"C": lambda C, k, v, f, i: f * C + i * v * k.T, "n": lambda n, k, f, i: f * n + i * k},
     read=lambda C, n, q: C * q / larger(absolute(n.T * q), 1),

@@ -65,7 +65,7 @@ def _bound(layer: Layer, x: Instance, states: States, system: Rounded, span: int
     at = token(layer, x, before)
     sums, step = affine(at, system), jacobians(at, before)
     exact = [tuple((s, np.abs(s), np.zeros(s.shape)) for s in part) for part in (before, after)]
-    updated = spread(at.updated(system, exact[0]), exact[0])
+    updated = spread(at.updated(replace(system, smooth=sums is None), exact[0]), exact[0])
     error = flat(tuple(v[2] for v in updated))
     reads = _reads(at, before, after)
     found = carried(flat(states), step, error, reads, sums, system, span)

@@ -8,8 +8,10 @@ derivative in a direction of non-negative changes.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +22,8 @@ from isoform.derivations.evaluate.errors import Singular, Undefined, Unsupported
 from isoform.derivations.evaluate.frame import TOP, Frame
 from isoform.derivations.evaluate.program import compiled
 from isoform.derivations.evaluate.systems import Number, System, Truth
-from isoform.derivations.kernel.terms import Term, unnamed
+from isoform.derivations.kernel.terms import Apply, Named, Term, unnamed
+from isoform.derivations.layer.functions import absolute, larger
 
 from ..bounds import EXPONENTIAL, SPLIT, gamma
 from ..oracle import STEP
@@ -123,6 +126,14 @@ class Floats(System):
     def sqrt(self, a: Value) -> Value:
         return self._entries(a, np.sqrt, lambda x: x**-0.5 / 2, lambda x: -(x**-1.5) / 4)
 
+    def abs(self, a: Value) -> Value:
+        """|x| of real numbers."""
+        return (np.abs(a[0]),)
+
+    def max(self, a: Value, b: Value) -> Value:
+        """The larger of two real numbers."""
+        return (np.maximum(np.real(a[0]), np.real(b[0])),)
+
     def _inverse(self, a: Value) -> Value:
         try:
             return (np.linalg.inv(a[0]),)
@@ -159,6 +170,13 @@ class Moving(Floats):
     def hadamard(self, a: Value, b: Value) -> Value:
         return a[0] * b[0], a[1] * b[0] + a[0] * b[1]
 
+    def abs(self, a: Value) -> Value:
+        return np.abs(a[0]), np.sign(np.real(a[0])) * np.real(a[1])
+
+    def max(self, a: Value, b: Value) -> Value:
+        (found,) = super().max(a, b)
+        return found, np.where(np.real(a[0]) >= np.real(b[0]), np.real(a[1]), np.real(b[1]))
+
     def _inverse(self, a: Value) -> Value:
         (inverse,) = super()._inverse(a[:1])
         return inverse, -inverse @ a[1] @ inverse
@@ -176,10 +194,11 @@ class Moving(Floats):
 
 @dataclass(frozen=True)
 class Rounded(Floats):
-    """Numbers beside their sizes and errors, in a precision."""
+    """Numbers beside their sizes and errors, in a precision; where all has to be ``smooth``, nothing is known beside a corner."""
 
     unit: float = 0.0
     tiny: float = 0.0
+    smooth: bool = False
     name: str = "float64 beside its rounding errors"
 
     def of(self, rows: int, cols: int, numbers: Sequence[Sequence[Number]]) -> Value:
@@ -208,6 +227,22 @@ class Rounded(Floats):
         lost = self.tiny * count * (1 + 1j * STEP) if np.iscomplexobj(size) else self.tiny * count
         return np.where(size != 0, lost, 0.0)
 
+    def abs(self, a: Value) -> Value:
+        """An error stays as large as it is."""
+        x, size, error = a
+        return np.abs(x), size, error + self._corner(np.abs(x), error, size)
+
+    def max(self, a: Value, b: Value) -> Value:
+        """The larger of two errors."""
+        (found,) = super().max(a[:1], b[:1])
+        size, error = _larger(a[1], b[1]), _larger(a[2], b[2])
+        return found, size, error + self._corner(np.abs(a[0] - b[0]), a[2] + b[2], size)
+
+    def _corner(self, distance: Array, error: Array, size: Array) -> Array:
+        """What is not known where a corner is within reach: which of two derivatives."""
+        lost = np.inf if self.smooth else 2j * np.imag(size) if np.iscomplexobj(size) else 0.0
+        return np.where(distance <= np.real(error), lost, 0.0)
+
     def _inverse(self, a: Value) -> Value:
         """X = A⁻¹ by elimination with pivots: |X| (E + γ_3n |L||U|) |X|, where |L||U| <= n 2ⁿ⁻¹ max |A| (Higham, sections 9.3 and 14.1)."""
         (inverse,) = super()._inverse(a[:1])
@@ -231,6 +266,12 @@ class Rounded(Floats):
         return value, found, error + FUNCTION * self.unit * found + self.tiny
 
 
+def _larger(x: Array, y: Array) -> Array:
+    """Real and imaginary parts of which none is smaller."""
+    found = np.maximum(np.real(x), np.real(y))
+    return found + 1j * np.maximum(np.imag(x), np.imag(y)) if np.iscomplexobj(x) or np.iscomplexobj(y) else found
+
+
 def _joined(parts: Sequence[Array], axis: int) -> Array:
     """Arrays one behind the other, whose leading axes are spread."""
     lead = np.broadcast_shapes(*(p.shape[:-2] for p in parts))
@@ -239,8 +280,9 @@ def _joined(parts: Sequence[Array], axis: int) -> Array:
 
 @dataclass(frozen=True)
 class Atoms:
-    """Values by name; where ``time`` is the name of an axis, those of a sequence have it and are asked for at a time."""
+    """Values by name in a system; those of a sequence may have an axis of time, and are asked for at a time."""
 
+    system: Floats
     values: Mapping[str, Value]
     by_time: bool = False
 
@@ -251,15 +293,33 @@ class Atoms:
         return tuple(x[..., indices[0] - 1, :, :] for x in found) if self.by_time and indices else found
 
     def function(self, name: str, arguments: list[Value], rows: int, cols: int, field: str) -> Value:
-        raise UnsupportedTerm(f"the uninterpreted function {name} cannot be run")
+        if name not in CORNERS:
+            raise UnsupportedTerm(f"the uninterpreted function {name} cannot be run")
+        found: Value = getattr(self.system, name)(*arguments)
+        return found
 
 
-def frame(system: System, values: Mapping[str, Value], sizes: Mapping[Basic, int], by_time: bool = False) -> Frame:
+def frame(system: Floats, values: Mapping[str, Value], sizes: Mapping[Basic, int], by_time: bool = False) -> Frame:
     """A frame over values by name, with the sizes of the axes."""
-    return Frame(system, Atoms(values, by_time), sizes)
+    return Frame(system, Atoms(system, values, by_time), sizes)
+
+
+CORNERS: dict[str, Callable[..., Term]] = {"abs": absolute, "max": larger}
+"""Functions that make no error larger; as they are spelled, by roots of squares, they seem to."""
+
+
+@cache
+def called(x: Basic) -> Basic:
+    """A term in which those of `CORNERS` are called, and all else is what it stands for."""
+    if isinstance(x, Named):
+        given = [a for a in x.arguments if isinstance(a, Term)]
+        known = x.label in CORNERS and len(given) == len(x.arguments) and unnamed(CORNERS[x.label](*given)) == unnamed(x)
+        return Apply(x.label, [cast(Term, called(a)) for a in given], 1, 1) if known else called(x.body)
+    args = [called(a) for a in x.args]
+    return x if all(map(operator.is_, args, x.args)) else cast(Basic, x.func(*args))
 
 
 def value(x: Term, at: Frame) -> Value:
     """The value of a term. Raises EvaluationError."""
-    found: Value = compiled(cast(Term, unnamed(x)), TOP)(at)
+    found: Value = compiled(cast(Term, called(x)), TOP)(at)
     return found

@@ -13,6 +13,7 @@ from isoform.derivations.kernel.formulas import Declaration
 from isoform.derivations.kernel.terms import Exp, Eye, Inverse, Num, indices, recurrence, scalar, scalars, vectors
 from isoform.derivations.layer.call import Domain, domain
 from isoform.derivations.layer.declare import layer
+from isoform.derivations.layer.functions import absolute, larger
 from isoform.properties.columns import operator as column_operator
 from isoform.properties.crosscheck import forms_of
 from isoform.properties.declared import operator_of
@@ -230,6 +231,29 @@ def test_states_that_are_written_to_a_third_are_affine_together_unless_multiplie
     at = token(layer_of, x, tuple(np.ones((1, 1, 3, 1, 1)) for _ in starts))
     assert layer_of.classification.affine
     assert (affine(at, Rounded(unit=2.0**-23)) is not None) is found
+
+
+def test_a_size_costs_what_its_number_costs():
+    """Beside a root of a square the error would be divided by what is left where terms cancel: by 2⁻¹⁰ of their sum here."""
+    own = layer("sized", inputs={"x": 1, "y": 1}, state={"h": 1}, update=lambda h, x, y: x + y + 0 * h, read=absolute_of, source="nobody")
+    x = Instance({"x": np.ones((1, 1, 1)), "y": np.full((1, 1, 1), 2.0**-10 - 1)}, None, {}, "float32")
+    found = operator_of(own).refer(x)
+    assert found.output.item() == 2.0**-10
+    assert found.states_sharp is None and 0 < found.sharp.max() < 4 * found.states_bound[:, 1:].max()
+
+
+def absolute_of(h):
+    return larger(absolute(h), Num(1) / Num(2048))
+
+
+def test_nothing_is_known_of_a_derivative_beside_a_corner():
+    one, step = np.ones((1, 1)), 2.0**-200
+    for x, beside in ((0.0, True), (1e-7, True), (1e-3, False)):
+        given = x * one, one + 1j * step, 2.0**-20 * one + 0j
+        for found in (Rounded(unit=2.0**-23).abs(given), Rounded(unit=2.0**-23).max(given, (0 * one, 0 * one, 0 * one))):
+            assert np.all((found[2].imag >= 2 * step) == beside)
+            assert np.all(found[2].real < 2.0**-19)
+        assert np.all(np.isinf(Rounded(unit=2.0**-23, smooth=True).abs(given)[2].real) == beside)
 
 
 # bounds are what they say -------------------------------------------------------------------------
