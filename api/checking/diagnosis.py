@@ -183,6 +183,8 @@ def _sentence(group: Sequence[tuple[str, Seen]]) -> str:
     says = group[0][1].says
     if says:
         return f"{names} {verb} only where {says}: {failed} of {inside} such cases, 0 of {outside} others"
+    if inside == 1:
+        return f"{names} {verb} in the one case that was tried"
     return f"{names} {verb} in {f'all {inside}' if failed == inside else f'{failed} of {inside}'} cases that were tried"
 
 

@@ -39,7 +39,8 @@ def write(report: CheckReport, plan: CheckPlan, limits: Mapping[str, Any], folde
         folder.mkdir(parents=True, exist_ok=True)
         return replace(report, laws=tuple(_written(report, law, plan, limits, folder) for law in report.laws))
     except OSError as error:
-        raise Unusable(f"witnesses cannot be written to {folder}: {error.strerror}") from None
+        reason = "it is no folder" if isinstance(error, (FileExistsError, NotADirectoryError)) else error.strerror
+        raise Unusable(f"witnesses cannot be written to {folder}: {reason}") from None
 
 
 def _written(report: CheckReport, law: LawReport, plan: CheckPlan, limits: Mapping[str, Any], folder: Path) -> LawReport:
@@ -58,7 +59,9 @@ def _written(report: CheckReport, law: LawReport, plan: CheckPlan, limits: Mappi
         "limits": limits,
         "witnesses": [replace(w, file=str(path)).to_dict() for w in witnesses],
     }
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    whole = path.with_suffix(f".{os.getpid()}.part")  # two checks may write to one folder
+    whole.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    whole.replace(path)
     smallest, worst = (None if w is None else replace(w, file=str(path)) for w in (law.smallest, law.worst))
     return replace(law, smallest=smallest, worst=worst)
 

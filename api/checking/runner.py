@@ -97,7 +97,12 @@ def run(plan: CheckPlan, function: Kernel | None = None, watch: Watch = lambda e
         finally:
             events.close()
     report = report_of(plan, progress, time.perf_counter() - begin)
-    return report if witnesses is None or progress.prepared is None else files.write(report, plan, progress.prepared.fitted, witnesses)
+    if witnesses is None or progress.prepared is None:
+        return report
+    try:
+        return files.write(report, plan, progress.prepared.fitted, witnesses)
+    except Unusable as error:  # what was found is worth more than its files
+        return replace(report, notes=(*report.notes, str(error)))
 
 
 def _elsewhere(plan: CheckPlan, progress: Progress, folder: Path) -> Generator[pool.Event, None, None]:

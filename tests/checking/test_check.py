@@ -290,3 +290,10 @@ def test_a_folder_that_cannot_be_written_is_told(wrong, tmp_path):
     plan = planning.make(parse(f"{KERNELS}:wrong"), "wrong", "delta-rule")
     with pytest.raises(Unusable, match="witnesses cannot be written"):
         files.write(found, plan, {}, tmp_path / "file" / "folder")
+
+
+def test_what_was_found_is_not_lost_where_it_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    report = check("wrong", "state-equals-oracle", witnesses=tmp_path / "file")
+    assert report.exit_code == 1 and report.violated[0].smallest.file == ""
+    assert f"witnesses cannot be written to {tmp_path / 'file'}: it is no folder" in report.notes
