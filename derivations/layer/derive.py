@@ -24,8 +24,9 @@ def derive(declaration: Declaration) -> tuple[Claim, ...]:
     Of an affine update H_t = L H_{t-1} R + U: its pieces, the state unrolled, cut and resumed, chunk after chunk and as a scan;
     all outputs at once as a masked matrix times values, or as a sum, where the read-out is linear; for a correction of what a
     key finds the loss whose gradient step it is; for numbers, diagonal matrices and such corrections the condition under which
-    nothing grows. Of any other update: that a run is cut and resumed, and that the update is not affine where it is not.
-    Of all: what a token costs.
+    nothing grows, and for products of these one that is sufficient. No such condition is claimed of states that use each other:
+    one token may make some state longer although all tokens together forget it. Of any other update: that a run is cut and
+    resumed, and that the update is not affine where it is not. Of all: what a token costs.
 
     With several states the ids end in the state's name. What is derived is checked by ``verify_claim``, as all claims are;
     claims that are not registered need ``among=derive(declaration)``.

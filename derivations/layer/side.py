@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from sympy import Symbol
+
 from ..kernel import terms as tm
 from ..kernel.terms import Eye, Index, Num, Term
 from .linear import column_and_row, one, plus, times
@@ -111,3 +113,25 @@ def is_diagonal(x: Term) -> bool:
     if isinstance(x, tm.Where):
         return all(map(is_diagonal, cast("tuple[Term, ...]", x.args[1:])))
     return False
+
+
+def any_number(c: Term) -> bool:
+    """Whether a number may have any value: it is an input, or an entry of one."""
+    return isinstance(c.args[0] if isinstance(c, tm.Row) else c, tm.Var)
+
+
+def entry_of(x: Term, i: Symbol) -> Term | None:
+    """Entry i of the diagonal of a matrix that is written as a diagonal one."""
+    if isinstance(x, tm.Diag):
+        return tm.Row(cast(Term, x.args[0]), i)
+    if isinstance(x, tm.Eye):
+        return Num(1)
+    if x.is_scalar_term:
+        return x
+    if isinstance(x, (tm.Exp, tm.Inverse)):
+        inner = entry_of(cast(Term, x.args[0]), i)
+        return None if inner is None else x.func(inner)
+    if isinstance(x, (tm.Add, tm.Mul)):
+        parts = [entry_of(cast(Term, a), i) for a in x.args]
+        return None if None in parts else times(*cast("list[Term]", parts)) if isinstance(x, tm.Mul) else x.func(*parts)
+    return None

@@ -1,10 +1,8 @@
-"""When a transition makes nothing longer: exactly for which numbers, diagonal entries, rates."""
+"""When a transition makes nothing longer: exactly for which numbers, diagonal entries, rates; for products of these, a sufficient bound."""
 
 from __future__ import annotations
 
 from typing import cast
-
-from sympy import Symbol
 
 from ..claim import Claim, Source, variant
 from ..delta_rule.operator import YANG
@@ -12,9 +10,10 @@ from ..kernel import terms as tm
 from ..kernel.formulas import And, Equation, Formula, Implies, Less, LessEqual, NonZero, Statement
 from ..kernel.scripts import Contradiction, Direct, Each, Given, Product, Script, Sign, Suppose
 from ..kernel.terms import Cond, Conj, Num, Row, Term, le, norm2
+from .contraction import contracting
 from .correction import Correction, correction
 from .linear import factors, times
-from .side import DIAGONAL, IDENTITY, SCALAR, Side
+from .side import DIAGONAL, IDENTITY, SCALAR, Side, any_number, entry_of
 from .subject import Subject
 
 NORMS = Source(YANG, "the paragraph on normalizing the keys", "there by eigenvalues, of one transition of the delta rule")
@@ -24,7 +23,8 @@ ONE = Num(1)
 def stable(s: Subject) -> Claim | None:
     """The condition under which a transition makes no vector, or no entry, longer.
 
-    None where no exact one is known here, and where the transition is a given number, as 2.
+    Exact for one number, diagonal matrix or correction, sufficient for products of them. None where none is known here, as where
+    states use each other, and where the transition is a given number, as 2.
     """
     run = s.run
     acting = [side for side in (run.left, run.right) if side.kind != IDENTITY]
@@ -35,10 +35,12 @@ def stable(s: Subject) -> Claim | None:
         return None if isinstance(number, Num) else _number(s, number, acting[0].matrix)
     if acting[0].kind == DIAGONAL:
         return _diagonal(s, acting[0])
-    found = correction(run)
-    if found is None or s.field != "real" or found.number is None:
+    if s.field != "real":
         return None
-    return _corrected(s, found)
+    found = correction(run)
+    if found is not None and found.number is not None:
+        return _corrected(s, found)
+    return contracting(s, acting[0].matrix, acting[0] is run.left, NORMS)
 
 
 def square(x: Term, field: str) -> Term:
@@ -78,7 +80,7 @@ def _scaled(s: Subject, title: str, c: Term, moved: Term, before: Term, some: Fo
     statement = Statement(And(scaled, sound, sharp), le(1, s.run.t) & where)
     misses = [variant(statement, "the number, not its square", And(Equation(moved, c * before), sound, sharp))]
     misses += [variant(statement, "it makes nothing shorter", And(scaled, Implies(small, LessEqual(before, moved)), sharp))]
-    if _any_number(c):
+    if any_number(c):
         misses += [variant(statement, "numbers of any size", And(scaled, shorter, sharp))]
         misses += [variant(statement, "only numbers below 1", And(scaled, sound, Implies(And(some, shorter), Less(size, 1))))]
     proofs = (
@@ -87,28 +89,6 @@ def _scaled(s: Subject, title: str, c: Term, moved: Term, before: Term, some: Fo
         Suppose(Contradiction("premise 2", (Product((size - 1, before)),))),
     )
     return s.claim("stable", title, statement, Each(proofs), tuple(misses), NORMS)
-
-
-def _any_number(c: Term) -> bool:
-    """Whether a number may have any value: it is an input, or an entry of one."""
-    return isinstance(c.args[0] if isinstance(c, Row) else c, tm.Var)
-
-
-def entry_of(x: Term, i: Symbol) -> Term | None:
-    """Entry i of the diagonal of a matrix that is written as a diagonal one."""
-    if isinstance(x, tm.Diag):
-        return Row(cast(Term, x.args[0]), i)
-    if isinstance(x, tm.Eye):
-        return ONE
-    if x.is_scalar_term:
-        return x
-    if isinstance(x, (tm.Exp, tm.Inverse)):
-        inner = entry_of(cast(Term, x.args[0]), i)
-        return None if inner is None else x.func(inner)
-    if isinstance(x, (tm.Add, tm.Mul)):
-        parts = [entry_of(cast(Term, a), i) for a in x.args]
-        return None if None in parts else times(*cast("list[Term]", parts)) if isinstance(x, tm.Mul) else x.func(*parts)
-    return None
 
 
 def _corrected(s: Subject, found: Correction) -> Claim:
@@ -154,7 +134,7 @@ def _corrected(s: Subject, found: Correction) -> Claim:
     statement = Statement(says(), le(1, s.run.t))
     misses = [variant(statement, "the eigenvalue with the other sign", says(own=Equation(moved(k), (c + step * norm2(k)) * k)))]
     misses += [variant(statement, "the rate without the norm of the key", says(own=Equation(moved(k), (c - step) * k)))]
-    if all(_any_number(f) for f in factors(times(c, step)) if not isinstance(f, Num)):
+    if all(any_number(f) for f in factors(times(c, step)) if not isinstance(f, Num)):
         misses += [variant(statement, "rates of any size", says(sound=Implies(And(key, *(within(c) if fades else ())), shorter(z))))]
         above = Implies(And(key, shorter(k)), Less(Num(-1), along))
         misses += [variant(statement, "only eigenvalues above -1", says(sharp=above))]

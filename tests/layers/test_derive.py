@@ -11,7 +11,7 @@ from isoform.derivations.kernel.formulas import Declaration, Equation
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.terms import Diag, Eye, Hadamard, Index, Prod, Term
 from isoform.derivations.layer import classify, derive, layer
-from isoform.derivations.layer.examples import COMBA, EXAMPLES, GRU, KDA, LONGHORN, LRU, MLSTM, QKV, STATE, TITANS, d, d_k
+from isoform.derivations.layer.examples import COMBA, EXAMPLES, GRU, KDA, LONGHORN, LRU, MLSTM, QKV, STATE, TITANS, TWO_STEPS, d, d_k
 from isoform.derivations.verification import prove_claim, verify_claim
 
 SEQUENCE = ("update", "unrolled", "split-resume", "chunkwise", "scan")
@@ -32,7 +32,8 @@ def the(slug: str, declaration: Declaration) -> Claim:
 
 
 def test_which_theorems_there_are() -> None:
-    assert slugs(KDA) == (*SEQUENCE, "masked", "gradient-step", "step-cost")
+    assert slugs(KDA) == (*SEQUENCE, "masked", "gradient-step", "stable", "step-cost")
+    assert slugs(TWO_STEPS) == (*SEQUENCE, "outputs", "stable", "step-cost")
     assert slugs(COMBA) == (*SEQUENCE, "masked", "gradient-step", "stable", "step-cost")
     assert slugs(TITANS) == (*SEQUENCE, "outputs", "step-cost")
     assert slugs(LRU) == (*SEQUENCE, "outputs", "stable", "step-cost")
