@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isoform import plan
 from isoform.properties.columns import columns, operators
 from isoform.properties.crosscheck import forms_of
 from isoform.properties.laws import Comparison, Law, laws
@@ -56,7 +57,7 @@ def implemented() -> tuple[tuple[Operator, Form], ...]:
     """Every operator with each of its forms in impl."""
     found = []
     for column in columns():
-        module = import_module(f"isoform.impl.{column.replace('-', '_')}")
+        module = plan.forms(column)
         steps, cached = (getattr(module, name, {}) for name in ("STEPS", "CACHED"))
         for o in operators(column):
             found += [(o, f) for f in forms_of(module.FORMS[o.name], steps.get(o.name), cached.get(o.name))]

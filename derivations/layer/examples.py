@@ -64,7 +64,7 @@ TWO_STEPS = layer(
 TITANS = layer(
     "titans",
     inputs={**QKV, "alpha": 1, "eta": 1, "theta": 1},
-    domains={"alpha": "real, 0 <= alpha <= 1", "eta": "real, 0 <= eta <= 1/2", "theta": "real, 0 <= theta |k|^2 <= 1/2"},
+    domains={"alpha": "real, 0 <= alpha <= 1", "eta": "real, 0 <= eta <= 1/2", "theta": "real, 0 <= theta |k|^2 <= 1"},
     state={"M": (d_v, d_k), "N": (d_v, d_k)},
     update={
         "M": lambda M, N, k, v, alpha, eta, theta: (1 - alpha) * M + (eta * N - theta * (M * k - v) * k.T),

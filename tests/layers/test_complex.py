@@ -6,18 +6,16 @@ import torch
 from isoform.derivations.kernel.terms import Conj, Diag, Eye, Hadamard, Inverse, Num, Transpose, indices
 from isoform.derivations.layer.call import Domain, domain
 from isoform.derivations.layer.declare import layer
-from isoform.derivations.layer.examples import LRU as LRU_DECLARATION
 from isoform.derivations.layer.functions import sigmoid, tanh
 from isoform.derivations.layer.torch_code import torch_code
 from isoform.derivations.layer.torch_terms import CannotWrite
 from isoform.properties.declared import operator_of
 from isoform.properties.running import run_law
 
-from .declarations import Example
+from .declarations import LRU, Example
 from .generated import LAWS, SHORT, forms, module, operator, source
 
 n, p, d, d_k, d_v = indices("n p d d_k d_v")
-LRU = Example(LRU_DECLARATION, heads=False)
 TURNING = Example(
     layer(
         "turning",
@@ -55,7 +53,7 @@ BENT = Example(
     ),
     heads=False,
 )
-EVERY = (LRU, TURNING, SOLVED, BENT)
+EVERY = (TURNING, SOLVED, BENT)
 ids = pytest.mark.parametrize("example", EVERY, ids=lambda e: e.declaration.operator)
 
 

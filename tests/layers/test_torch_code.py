@@ -18,7 +18,7 @@ from isoform.derivations.mamba.operator import ZOH_DECLARATION
 from isoform.impl.mamba import selective
 from isoform.properties.running import run_law
 
-from .declarations import DELTA_PRODUCT, EXAMPLES, GRU, HGRN2, KDA, LONGHORN, MLSTM, SISO, TITANS, Example
+from .declarations import COMBA, EXAMPLES, GRU, HGRN2, KDA, LONGHORN, MLSTM, SISO, TITANS, TWO_STEPS, Example
 from .generated import LAWS, SHORT, forms, module, operator, source
 from .test_odd_layers import ODD
 
@@ -26,14 +26,16 @@ operator = cache(operator)
 d_k, d_v, n = indices("d_k d_v n")
 (t,) = indices("t")
 PARALLEL = {
-    "kimi-delta-attention": "chunkwise",
+    "kda": "chunkwise",
+    "comba": "chunkwise",
     "longhorn": "chunkwise",
-    "hgrn2": "parallel_scan",
+    "two-steps": "parallel_scan",
+    "titans": "parallel_scan",
     "mlstm": "parallel_scan",
-    "delta-product": "parallel_scan",
-    "titans-momentum": "parallel_scan",
+    "lru": "parallel_scan",
+    "gru": None,
+    "hgrn2": "parallel_scan",
     "one-channel": "parallel_scan",
-    "small-gru": None,
 }
 
 
@@ -86,30 +88,34 @@ def test_zero_order_hold_is_written_with_a_matrix_exponential():
 ORACLE, STATE, SPLIT, STEP, GRADIENT = (
     "form-equals-oracle", "state-equals-oracle", "split-and-resume", "step-equals-whole", "gradient-of-inputs",
 )  # fmt: skip
+KEPT = "S * a.mT @ (_eye(S.shape[-1], S) - beta * k @ k.mT)"
 EDITS = [
-    (KDA, "recurrent", ORACLE, "H * a.mT - beta * (H * a.mT @ k - v) @ k.mT", "(H - beta * (H @ k - v) @ k.mT) * a.mT"),
-    (KDA, "recurrent", ORACLE, "beta * (H * a.mT @ k - v)", "beta * (H @ k - v)"),
-    (KDA, "recurrent", ORACLE, "(H * a.mT @ k - v)", "(v - H * a.mT @ k)"),
-    (KDA, "recurrent", ORACLE, "_read(H[:, 1:], q)", "_read(H[:, :-1], q)"),
-    (KDA, "recurrent", STATE, "_leave(H[:, -1])", "_leave(H[:, -2:][:, 0])"),
+    (KDA, "recurrent", ORACLE, KEPT, "S @ (_eye(S.shape[-1], S) - beta * k @ k.mT) * a.mT"),
+    (KDA, "recurrent", ORACLE, KEPT, "(S * a.mT - S @ (beta * k @ k.mT))"),
+    (KDA, "recurrent", ORACLE, "- beta * k @ k.mT)", "+ beta * k @ k.mT)"),
+    (KDA, "recurrent", ORACLE, "_read(S[:, 1:], q)", "_read(S[:, :-1], q)"),
+    (KDA, "recurrent", STATE, "_leave(S[:, -1])", "_leave(S[:, -2:][:, 0])"),
     (KDA, "recurrent", SPLIT, "(state.to(dtype).mT,)", "(0 * state.to(dtype).mT,)"),
-    (KDA, "recurrent", STEP, "H = _update(H, k, v, a, beta)", "H = _update(0 * H, k, v, a, beta)"),
+    (KDA, "recurrent", STEP, "S = _update(S, k, v, a, beta)", "S = _update(0 * S, k, v, a, beta)"),
     (KDA, "recurrent", GRADIENT, ".exp().unsqueeze(-1)", ".exp().detach().unsqueeze(-1)"),
     (KDA, "recurrent", STATE, "dtype = accumulator(q, k, v, g, beta, state)", "dtype = q.dtype"),
     (KDA, "chunkwise", ORACLE, "a, b = ", "b, a = "),
     (KDA, "chunkwise", ORACLE, "torch.broadcast_to(g, keys.shape)", "torch.broadcast_to(g.roll(1, 1), keys.shape)"),
     (KDA, "chunkwise", STATE, "initial_state=initial_state,", "initial_state=None,"),
-    (LONGHORN, "chunkwise", ORACLE, "/ (1 + beta * (k.mT @ k))", "/ (1 + beta)"),
+    (COMBA, "recurrent", ORACLE, "beta * (S @ k - v)", "beta * (gamma * S @ k - v)"),
+    (COMBA, "chunkwise", ORACLE, "(-beta * k).squeeze(-1)", "(-g.exp()[..., None, None] * beta * k).squeeze(-1)"),
+    (LONGHORN, "chunkwise", ORACLE, "/ (1 + (torch.sigmoid(b)) * (k.mT @ k))", "/ (1 + torch.sigmoid(b))"),
     (HGRN2, "parallel_scan", ORACLE, "_scanned(f.mT, ", "_scanned(f.mT.roll(-1, 1), "),
     (HGRN2, "parallel_scan", SPLIT, "states, _ = scan(decay, write, state)", "states, _ = scan(decay, write, 0 * state)"),
     (MLSTM, "recurrent", ORACLE, ".clamp(min=1)", ""),
+    (MLSTM, "recurrent", ORACLE, "torch.abs(n.mT @ q)", "(n.mT @ q)"),
     (MLSTM, "parallel_scan", ORACLE, "n = _scanned(f, i * k, n)", "n = _scanned(f, k, n)"),
-    (DELTA_PRODUCT, "parallel_scan", ORACLE, "beta * k @ k.mT @ p @ p.mT", "beta * p @ p.mT @ k @ k.mT"),
-    (TITANS, "recurrent", ORACLE, "m * M_S[..., k.shape[-2] :]", "m * M_S[..., : k.shape[-2]]"),
+    (TWO_STEPS, "parallel_scan", ORACLE, "k.mT @ (_eye(S.shape[-1], S) - eta * l @ l.mT) + eta", "k.mT + eta"),
+    (TITANS, "recurrent", ORACLE, "eta * M_N[..., k.shape[-2] :]", "eta * M_N[..., : k.shape[-2]]"),
     (SISO, "parallel_scan", ORACLE, "_by_matrices(A,", "_by_matrices(A.mT,"),
     (SISO, "recurrent", ORACLE, "+ D * u", "+ D"),
-    (GRU, "recurrent", ORACLE, "torch.tanh(x + U @ h) - h", "torch.tanh(x + U @ h) + h"),
-    (GRU, "recurrent", GRADIENT, "torch.sigmoid(g + R @ h)", "torch.sigmoid(g + R @ h.detach())"),
+    (GRU, "recurrent", ORACLE, "torch.sigmoid(-(W_z @ u + U_z @ h))", "torch.sigmoid(W_z @ u + U_z @ h)"),
+    (GRU, "recurrent", GRADIENT, "(U_n @ h)", "(U_n @ h.detach())"),
 ]  # fmt: skip
 
 
@@ -141,7 +147,7 @@ def test_mistakes_of_a_caller_are_one_sentence():
     found = module(source(KDA))
     q, k, v = (torch.zeros(1, 3, 2, size) for size in (4, 4, 5))
     beta = torch.zeros(1, 3, 2)
-    with pytest.raises(ValueError, match=r"kimi_delta_attention\.recurrent: g has shape \(1, 3, 2, 5\); the other arguments need"):
+    with pytest.raises(ValueError, match=r"kda\.recurrent: g has shape \(1, 3, 2, 5\); the other arguments need"):
         found.recurrent(q, k, v, torch.zeros(1, 3, 2, 5), beta)
     with pytest.raises(ValueError, match=r"chunkwise: initial_state has shape \(1, 2, 5, 4\); .* need \(b=1, h=2, k=4, v=5\)"):
         found.chunkwise(q, k, v, torch.zeros_like(k), beta, initial_state=torch.zeros(1, 2, 5, 4))
