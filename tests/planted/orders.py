@@ -1,10 +1,11 @@
 """Right kernels in the orders of evaluation that accelerators use: attention in blocks and by log-sum-exps, delta rules by triangular
-solves, decays as powers of two. No check may accuse one.
+solves, decays as powers of two or as sums over every segment, means in blocks under a running maximum. No check may accuse one.
 """
 
 import math
 
 import torch
+from torch.nn.functional import pad
 
 from .strangers import answered, head_first, queries, wide
 
@@ -163,15 +164,139 @@ def selective_in_base_two(
         rows.append((h * at(C, t)).sum(-1))
     y = torch.stack(rows, -1) if rows else u * 0
     y = y if D is None else y + D[:, None] * u
-    y = y if z is None else y * (z / (1 + (-z).exp()))
+    y = y if z is None else y * (z * z.sigmoid())
     return (y.to(dtype), h) if return_last_state else y.to(dtype)
+
+
+def segments(g):
+    """(…, n) as (…, n + 1, n + 1): the sum of entries j..i - 1, each segment on its own, -∞ where i < j."""
+    n = g.shape[-1] + 1
+    rows = pad(g, (1, 0)).unsqueeze(-1).expand(*g.shape[:-1], n, n)
+    return rows.tril(-1).cumsum(-2).masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
+
+
+def behind(n, strictly=False):
+    """Which of n tokens a row sees."""
+    return torch.ones(n, n, dtype=torch.bool).tril(-1 if strictly else 0)
+
+
+def seen_alone(weights, seen, x):
+    """Σ_j weights (…, i, j) x_j (…, j, v), of what a row sees and of nothing else."""
+    return torch.where(seen.unsqueeze(-1), weights.unsqueeze(-1) * x.unsqueeze(-3), 0).sum(-2)
+
+
+def gated_retention_by_segments(q, k, v, g, scale=None, initial_state=None, output_final_state=False):
+    """Gated retention as state space duality has it: every chunk alone, then the states of all chunks by the segments of their sums."""
+    a, b, c, gate, s = wide(q, k, v, g, initial_state)
+    a, b, c = (head_first(x, v.shape[2]) for x in (queries(a, scale), b, c))
+    s = a.new_zeros(*a.shape[:2], a.shape[-1], c.shape[-1]) if s is None else s
+    within, own, sums, states = [], [], [], [s]
+    for at in range(0, q.shape[1], BLOCK):
+        x, y, z = (m[:, :, at : at + BLOCK] for m in (a, b, c))
+        logs = gate[:, at : at + BLOCK].transpose(1, 2)
+        decay, n = segments(logs).exp(), x.shape[2]
+        within.append(seen_alone(x @ y.mT * decay[..., 1:, 1:], behind(n), z))
+        own.append(x * decay[..., 1:, :1])
+        states.append((y * decay[..., -1, 1:].unsqueeze(-1)).mT @ z)
+        sums.append(logs.sum(-1))
+    between = segments(torch.stack(sums, -1)).exp() if sums else s.new_ones(*s.shape[:2], 1, 1)
+    flat = torch.stack([x.flatten(2) for x in states], 2)
+    entered = seen_alone(between, behind(len(states)), flat).unflatten(-1, s.shape[2:]).unbind(2)
+    out = [o + x @ e for o, x, e in zip(within, own, entered, strict=False)]
+    return answered(torch.cat(out, 2) if out else c * a.sum(-1, keepdim=True), entered[-1].clone(), v, output_final_state)
+
+
+def added(x, y):
+    """log(e^x + e^y), -∞ among them."""
+    top = torch.maximum(x, y).detach()
+    safe = torch.where(top == -torch.inf, 0, top)
+    total = (x - safe).exp() + (y - safe).exp()
+    return torch.where(total > 0, torch.where(total > 0, total, 1).log() + safe, -torch.inf)
+
+
+def gated_retention_in_logs(q, k, v, g, scale=None, initial_state=None, output_final_state=False):
+    """Gated retention by a scan of logarithms, of what is positive and of what is negative apart, in log₂ t rounds.
+
+    By cumulative sums, A + log Σ e^{log b - A} with A = Σ g, none is right for all inputs: those have lost the digits of weak gates
+    behind strong ones, and are ∞ - ∞ behind a reset. So forward values are right; but no bit is exact that has been a logarithm,
+    and no gradient passes a write that is 0.
+    """
+    a, b, c, gate, s = wide(q, k, v, g, initial_state)
+    a, b, c = (head_first(x, v.shape[2]).movedim(2, 0) for x in (queries(a, scale), b, c))
+    writes, logs = b.unsqueeze(-1) * c.unsqueeze(-2), gate.movedim(1, 0)[..., None, None]
+    size = writes.abs()
+    size = torch.where(size > 0, torch.where(size > 0, size, 1).log(), -torch.inf)
+    above, below = (torch.where(x > 0, size, -torch.inf) for x in (writes, -writes))
+    span = 1
+    while span < len(logs):
+        above, below = (torch.cat([x[:span], added(logs[span:] + x[:-span], x[span:])]) for x in (above, below))
+        logs = torch.cat([logs[:span], logs[span:] + logs[:-span]])
+        span *= 2
+    states = above.exp() - below.exp() + (0 if s is None else logs.exp() * s)
+    last = states[-1] if len(states) else writes.new_zeros(writes.shape[1:]) if s is None else s
+    return answered(torch.einsum("tbhk,tbhkv->bhtv", a, states), last.clone(), v, output_final_state)
+
+
+def wkv_in_blocks(k, v, w, u, initial_state=None, output_final_state=False):
+    """WKV block by block: rows of a block under the maximum of what they see, the sums of earlier blocks under a running one."""
+    dtype = v.dtype
+    k, v, w, u, s = wide(k, v, w, u, initial_state)
+    nothing = k.new_zeros(len(k), k.shape[2])
+    a, b, p = (nothing, nothing, nothing - torch.inf) if s is None else s.unbind(1)
+    out = []
+
+    def aged(x, tokens):
+        return x + torch.where(tokens == 0, 0, tokens * w)
+
+    def summed(exponents, values, start):
+        """Σ e^x v, of the start and of tokens (…, j, C), under the largest x, and that."""
+        top = exponents.amax(-2, keepdim=True).detach()
+        weights = torch.where(exponents == -torch.inf, 0, exponents - torch.where(top == -torch.inf, 0, top)).exp()
+        weights = torch.where(exponents == -torch.inf, 0, weights)
+        terms = torch.where(weights[..., 1:, :] > 0, weights[..., 1:, :] * values, 0).sum(-2)
+        return terms + weights[..., 0, :] * start, weights[..., 1:, :].sum(-2), weights[..., 0, :], top.squeeze(-2)
+
+    for at in range(0, k.shape[1], BLOCK):
+        x, y = (m[:, at : at + BLOCK] for m in (k, v))
+        n = x.shape[1]
+        rows = torch.arange(n + 1).to(k)
+        age = (rows[:, None] - 1 - rows[:n])[..., None]
+        found = torch.where(age >= 0, aged(x.unsqueeze(1), age.clamp(min=0)), -torch.inf)
+        read = torch.where(torch.eye(n, dtype=torch.bool)[..., None], (u + x).unsqueeze(1), found[:, :n])
+        start = aged(p.unsqueeze(1), rows[:, None]).unsqueeze(2)
+        above, below, kept, _ = summed(torch.cat([start[:, :n], read], 2), y.unsqueeze(1), a.unsqueeze(1))
+        out.append(above / (below + kept * b.unsqueeze(1)))
+        above, below, kept, p = summed(torch.cat([start[:, n], found[:, n]], 1), y, a)
+        a, b = above, below + kept * b
+    o = (torch.cat(out, 1) if out else v).to(dtype)
+    return (o, torch.stack([a, b, p], 1)) if output_final_state else o
+
+
+def wkv6_by_segments(q, k, v, w, u, scale=None, initial_state=None, output_final_state=False):
+    """RWKV-6 in chunks, the decays of every channel and segment summed on their own."""
+    a, b, c, logs, bonus, s = wide(q, k, v, w, u, initial_state)
+    heads = v.shape[2]
+    a, b, c, logs = (head_first(x, heads) for x in (queries(a, scale), b, c, logs))
+    bonus = bonus.repeat_interleave(heads // q.shape[2], 0).unsqueeze(1)
+    s = a.new_zeros(*a.shape[:2], a.shape[-1], c.shape[-1]) if s is None else s
+    out = []
+    for at in range(0, q.shape[1], BLOCK):
+        x, y, z, g = (m[:, :, at : at + BLOCK] for m in (a, b, c, logs))
+        decay, n = segments(g.mT).exp().movedim(2, -1), x.shape[2]
+        weights = (x.unsqueeze(3) * y.unsqueeze(2) * decay[:, :, :n, 1:]).sum(-1)
+        own = (x * bonus * y).sum(-1, keepdim=True) * z
+        out.append(seen_alone(weights, behind(n, strictly=True), z) + own + (x * decay[:, :, :n, 0]) @ s)
+        s = decay[:, :, n, 0].unsqueeze(-1) * s + (y * decay[:, :, n, 1:]).mT @ z
+    return answered(torch.cat(out, 2) if out else c * a.sum(-1, keepdim=True), s.clone(), v, output_final_state)
 
 
 ORDERS = {
     "attention": (attention_by_log_sum_exp, attention_by_log_sum_exp_in_base_two, attention_in_blocks),
     "delta-rule": (delta_in_chunks,),
     "gated-delta-rule": (gated_delta_in_chunks,),
-    "gated-retention": (gated_retention_in_base_two,),
+    "gated-retention": (gated_retention_in_base_two, gated_retention_by_segments),
     "retention": (retention_by_real_powers,),
     "selective-scan": (selective_in_base_two,),
+    "wkv": (wkv_in_blocks,),
+    "wkv6": (wkv6_by_segments,),
 }

@@ -6,7 +6,7 @@ from isoform.properties.columns import operator
 from isoform.properties.operator import Form
 from isoform.properties.running import run_law
 
-from .orders import ORDERS, delta_on_short_operands, gated_delta_on_short_operands
+from .orders import ORDERS, delta_on_short_operands, gated_delta_on_short_operands, gated_retention_in_logs
 from .planting import LAWS
 
 KERNELS = [pytest.param(name, f, id=f.__name__) for name, found in ORDERS.items() for f in found]
@@ -30,6 +30,20 @@ def test_an_order_of_evaluation_is_no_fault(name, kernel):
 def test_nor_is_it_one_to_any_law_about_numbers(name, kernel, law, seed):
     result = run_law(LAWS[law], operator(name), Form(kernel.__name__, kernel), examples=40, seed=seed, minimise=False)
     assert result.verdict in ("holds", "not-applicable"), result
+
+
+@pytest.mark.parametrize(
+    ("law", "verdict"),
+    [
+        ("form-equals-oracle", "holds"),
+        ("state-equals-oracle", "holds"),
+        ("finite-at-the-edges", "holds"),
+        ("exact-bits", "violated"),
+        ("gradient-of-inputs", "violated"),
+    ],
+)
+def test_a_scan_of_logarithms_is_within_the_bounds_and_has_neither_exact_bits_nor_gradients_at_0(law, verdict):
+    assert held(law, "gated-retention", Form("logs", gated_retention_in_logs), corners=12).verdict == verdict
 
 
 @pytest.mark.parametrize(("name", "kernel"), SHORT)
