@@ -129,10 +129,10 @@ def print_replay(report: ReplayReport) -> None:
     """Print what the cases of a witness file show now."""
     screen = console()
     for witness in report.witnesses:
-        screen.print(Text(f"{sentence(witness)}\n  with {witness.where}\n\n{witness.snippet}"), soft_wrap=True)
+        code = f"\n{witness.snippet}" if witness.snippet else ""
+        screen.print(Text(f"{sentence(witness)}\n  with {witness.where}\n{code}"), soft_wrap=True)
     if report.detail:
         screen.print(Text(report.detail))
     verdict = Text(report.verdict, style=COLOURS[report.verdict])
-    ending = f" in {len(report.witnesses)} of {report.cases} cases" if report.witnesses else f" in all {report.cases} cases"
-    ending = f"{'' if report.detail else ending}: exit {report.exit_code}"
-    screen.print(Text.assemble(f"{report.target} as {report.operator}, {report.law}: ", verdict, ending))
+    ending = "" if report.detail else f" in {len(report.witnesses) or report.cases} of {report.cases} cases"
+    screen.print(Text.assemble(f"{report.target} as {report.operator}, {report.law}: ", verdict, f"{ending}: exit {report.exit_code}"))

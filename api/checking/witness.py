@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: 
     found, right = np.shape(c.found), np.shape(c.truth)
     if found != right:
         missing = "is not handed out" if found == (0,) else f"has the shape {found}, where {right} is right"
-        return Witness(as_dict(case), c.what, f"{c.what} {missing}{also}")
+        return Witness(as_dict(case), c.what, f"{_singular(c.what)} {missing}{also}")
     at = c.first_bad()
     bound = float(np.broadcast_to(c.bound, right)[at])
     if c.by:
@@ -122,7 +123,12 @@ def _wrong(c: Comparison, at: tuple[int, ...]) -> str:
     """What was compared, and that it is wrong."""
     import numpy as np
 
-    return f"{c.what} {'is wrong' if np.isfinite(c.found[at]) or not np.isfinite(c.truth[at]) else 'is not finite'}"
+    return f"{_singular(c.what)} {'is wrong' if np.isfinite(c.found[at]) or not np.isfinite(c.truth[at]) else 'is not finite'}"
+
+
+def _singular(what: str) -> str:
+    """The same, of one token in the singular."""
+    return re.sub(r"\b1 tokens\b", "1 token", what)
 
 
 def _number(x: Any) -> float:

@@ -71,6 +71,22 @@ def test_a_witness_is_violated_again_and_holds_on_a_right_kernel(wrong, capsys):
     assert (again["verdict"], again["witnesses"], again["cases"]) == ("holds", [], 1)
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("fault", ["ctypes.string_at(0)", "time.sleep(60)", "v = 2 * v"])
+def test_a_witness_of_any_end_holds_once_the_kernel_is_mended(fault, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "mine.py"
+    kernel = f"def kernel(q, k, v, beta):\n    if q.shape[1] == 3:\n        {fault}\n    return right(q, k, v, beta)[0]\n"
+    file.write_text(f"{KERNELS.read_text()}\n\n{kernel}")
+    monkeypatch.chdir(tmp_path)
+    effort = ["--level", "quick", "--laws", "every-length", "--jobs", "1", "--call-limit", "1"]
+    assert cli.main(["check", "mine.py:kernel", "--as", "delta-rule", *effort]) == 1
+    witness = "isoform-witnesses/mine-py-kernel-every-length.json"
+    assert [cli.main(["replay", witness]), cli.main(["replay", witness, "--on", f"{KERNELS}:right"])] == [1, 0]
+    file.write_text(f"{KERNELS.read_text()}\n\n{kernel.replace(fault, 'pass')}")
+    assert cli.main(["replay", witness]) == 0
+    assert capsys.readouterr().out.endswith("every-length: holds in 1 of 1 cases: exit 0\n")
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
