@@ -34,7 +34,7 @@ def _padding(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]
         assert beside.states_bound is not None
         found, state = operator.run(form.function, padded)
         for n, at in enumerate(positions):
-            beneath = f"of sequence {n} with padding {where}, where {' = '.join((*zero, '0'))},"
+            beneath = f"of sequence {n} with padding {where} ({' = '.join((*zero, '0'))})"
             own = found[n, at] if found.shape == beside.output.shape else found
             yield Comparison(f"output {beneath}", own, truth.output[n, : len(at)], beside.bound[n, at], beside.sharp[n, at])
             if state is not None:
@@ -86,7 +86,7 @@ def _masked(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
                 for n, (at, truth) in enumerate(zip(positions, alone, strict=True)):
                     own = found[n, at] if found.shape[:2] == (batch, operator.length(padded)) else found
                     right = (a[n] for a in (truth.output, truth.bound, truth.sharp))
-                    what = f"output {how} of sequence {n} with masked padding {where} of {kind}".replace("  ", " ")
+                    what = f"output {how} of sequence {n} with masked {kind} {where}".replace("  ", " ")
                     yield Comparison(what, own, *right)
 
 

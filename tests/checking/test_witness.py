@@ -76,7 +76,7 @@ def state_a_little_large(call, out, state):
 @pytest.mark.parametrize(
     ("change", "law", "axes", "begins"),
     [
-        (state_a_little_large, "padding", ("head", "key feature", "feature"), "final state of sequence 0 with padding behind, where "),
+        (state_a_little_large, "padding", ("head", "key feature", "feature"), "final state of sequence 0 with padding behind ("),
         (a_little_large, "state-on-request", ("batch", "time", "head", "feature"), "output where no state is asked for"),
     ],
 )
