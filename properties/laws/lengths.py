@@ -13,15 +13,20 @@ UNKNOWN = 16
 """The size of a chunk where a case has none."""
 LAYERS = 6
 """Tokens of a stack of layers, at most."""
+BESIDE = 2
+"""How far from whole chunks lengths are tried where each of them needs a truth of its own."""
 SMALLEST = {"b": 1, "h": 1, "groups": 1, "g": 1, "k": 2, "d": 2, "v": 3, "n": 2, "c": 2}
 
 
 def _every_length(operator: Operator, form: Form, case: Case) -> Iterator[Comparison]:
-    """The truth of a causal operator for n tokens are the first n rows of that for all."""
+    """The truth of a causal operator for n tokens are the first n rows of that for all; others have one for each n."""
     x, whole = instance(operator, case), reference(operator, case)
+    causal, chunk = "causal" in operator.capabilities, case.chunk or UNKNOWN
     for n in form.limits.kept("t", range(operator.length(x) + 1)):
+        if not causal and BESIDE < n % chunk < chunk - BESIDE:
+            continue
         part = operator.cut(x, 0, n)
-        truth = whole if "causal" in operator.capabilities else operator.refer(part)
+        truth = whole if causal else operator.refer(part)
         found, state = operator.run(form.function, part)
         yield outputs(f"output of {n} tokens", found, truth, 0, n)
         if truth.states is not None and form.takes(operator.final_argument):

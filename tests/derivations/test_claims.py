@@ -121,6 +121,7 @@ def test_a_softmax_in_balls_is_evidence_enclosed_and_not_exact() -> None:
     assert written.kind == "exact"
 
 
+@pytest.mark.deep
 @every_claim
 def test_what_is_false_is_not_proved_by_the_claims_own_script(claim: Claim) -> None:
     false = [n.statement for n in claim.near_misses] + ([claim.as_written] if claim.as_written else [])

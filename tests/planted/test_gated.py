@@ -34,7 +34,7 @@ def test_a_faulty_form_is_caught(law, fault, name, scale):
     assert result.worst_error_over_bound > 1 and result.witness is not None
 
 
-@pytest.mark.parametrize("right", [Loop, Chunks])
+@pytest.mark.parametrize("right", [pytest.param(Loop, marks=pytest.mark.deep), Chunks])
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("law", PLANTED)
 def test_a_right_form_holds(right, law, name):
