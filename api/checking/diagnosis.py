@@ -16,6 +16,8 @@ CONJUNCTS = 3
 """Conditions, at most, that are joined into one."""
 STRAY = 0.05
 """The share of passing cases, beside failing ones, up to which a condition is said to be it."""
+TOLD = 0.5
+"""The share of passing cases, beside failing ones, from which on conditions that are joined tell nothing."""
 _TOKENS = re.compile(r"(?:state after|state after step|output of|the first) (\d+)(?: tokens?)?(?: alone|$|,)")
 _COUNTS = re.compile(r"\[[\d, ]*\]|\d+")
 
@@ -63,7 +65,7 @@ def separations(tried: Iterable[Tried]) -> list[Seen]:
     """Conditions that all cases have in which a law fails, and of the others none or as good as none; the simplest first.
 
     Of all comparisons those are looked at that are of a kind of which one fails. Where no condition does alone, the fewest
-    are joined; a case in which nothing shows, as where nothing is written, may pass with them.
+    are joined; a case in which nothing shows, as where nothing is written, may pass with them. Where many do, none is told.
     """
     cases = _alike(tried)
     failing = [c for c, fine in cases if not fine]
@@ -79,8 +81,8 @@ def separations(tried: Iterable[Tried]) -> list[Seen]:
     best = min(s.fine for s in alone)
     if best <= few:
         return [s for s in alone if s.fine == best]
-    joined = _joined([c for c in needed if not c.only] or needed, passing, few)
-    return [_count(joined, cases)]
+    joined = _count(_joined([c for c in needed if not c.only] or needed, passing, few), cases)
+    return [joined if joined.fine <= TOLD * joined.failed else _count((), cases)]
 
 
 def _alike(tried: Iterable[Tried]) -> list[tuple[tuple[dict[str, Any], int | None], bool]]:
@@ -114,6 +116,7 @@ def _conditions(cases: Sequence[tuple[dict[str, Any], int | None]]) -> list[Cond
         *_either("T > C", "T ≤ C", lambda c, t: _compare(c, t, lambda n, chunk: n > chunk)),
         *_either("T mod C ≠ 0", "T mod C = 0", lambda c, t: _compare(c, t, lambda n, chunk: n % chunk != 0)),
         *(x for m in (1, *MODULI) for x in _either(f"T > {m}", f"T ≤ {m}", lambda c, t, m=m: None if t is None else t > m)),
+        *(x for m in MODULI for x in _either(f"T ≥ {m}", f"T < {m}", lambda c, t, m=m: None if t is None else t >= m)),
         *_lacking("an initial state is given", "no initial state is given", lambda c, t: "start" in c["flags"]),
         *_either("K ≠ V", "K = V", lambda c, t: _sizes(c, "k", "v", lambda k, v: k != v)),
         *_either("K > 1", "K = 1", lambda c, t: _sizes(c, "k", "k", lambda k, _: k > 1)),
