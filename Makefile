@@ -7,7 +7,7 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints
 INSTALL := $(BIN)/python $(PIP_INSTALL)
 SETUP := pyproject.toml setup.py constraints.txt CITATION.cff
 
-.PHONY: verify test deep bench pictures law-pages lint clean
+.PHONY: verify test deep bench pictures law-pages layer-page lint clean
 
 verify: $(VENV)/.ready
 	$(BIN)/isoform verify
@@ -29,6 +29,9 @@ pictures: $(VENV)/.ready-pictures
 
 law-pages: $(VENV)/.ready-pictures
 	$(BIN)/python -m benchmarks.law_pages
+
+layer-page: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.layers
 
 # Types are checked where the package is installed for real: mypy cannot follow an editable install.
 lint: $(VENV)/.ready-lint

@@ -109,4 +109,6 @@ GRU = layer(
     "product, as torch.nn.GRU computes it; without biases",
 )
 
+LOGS = {"kda": {"a": "g"}, "comba": {"gamma": "g"}}
+"""Decays beside a matrix of rank one, which a chunk form is given by their logarithms, by operator."""
 EXAMPLES = (KDA, COMBA, LONGHORN, TWO_STEPS, TITANS, MLSTM, LRU, GRU)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -45,15 +46,19 @@ class Parallel:
 
 def parallel(call: Call) -> Parallel | None:
     """The chunk form of a layer, or else its scan, or None."""
+    return next((form for _, form in attempts(call) if isinstance(form, Parallel)), None)
+
+
+def attempts(call: Call) -> Iterator[tuple[str, Parallel | str]]:
+    """The forms by name, in the order in which they are preferred; a sentence for one that cannot be."""
     kind = classify(call.declaration)
-    if not kind.affine:
-        return None
-    for form in (_chunkwise, _scan) if call.heads and not call.complex else (_scan,):
+    for name, form in {"chunkwise": _chunkwise, "parallel_scan": _scan}.items():
         try:
-            return form(kind, _Parts(call))
-        except CannotWrite:
-            continue
-    return None
+            if not kind.affine:
+                raise CannotWrite("the update is no single product with the state")
+            yield name, form(kind, _Parts(call))
+        except CannotWrite as reason:
+            yield name, str(reason)
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,8 @@ class _Parts:
 
 def _chunkwise(kind: Classification, parts: _Parts) -> Parallel:
     """The chunk form of a memory: H = H (diag(d) + a bᵀ) + v kᵀ, or diag(e) H diag(d) + v kᵀ, read by a query."""
+    if not parts.call.heads or parts.call.complex:
+        raise CannotWrite("a chunk form is of real numbers, with an axis of heads")
     if len(kind.updates) != 1 or not kind.read.linear or kind.read.rest is not None or len(kind.read.products) != 1:
         raise CannotWrite("a chunk form needs one state and one query")
     (u,), (read,) = kind.updates, kind.read.products

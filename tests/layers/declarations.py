@@ -24,9 +24,8 @@ class Example:
         return {"heads": self.heads, "logs": self.logs}
 
 
-KDA = Example(examples.KDA, logs={"a": "g"})
+KDA, COMBA = (Example(d, logs=examples.LOGS[d.operator]) for d in (examples.KDA, examples.COMBA))
 LONGHORN, TWO_STEPS, TITANS, MLSTM = map(Example, (examples.LONGHORN, examples.TWO_STEPS, examples.TITANS, examples.MLSTM))
-COMBA = Example(examples.COMBA, logs={"gamma": "g"})
 GRU, LRU = (Example(d, heads=False) for d in (examples.GRU, examples.LRU))
 HGRN2 = Example(
     layer(
