@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from isoform.properties.strategies import Case
 
 PLAIN = "float32"
+SEEDS = 3
 INNER = ("chunk", "block")
 """Sizes that make a case neither smaller nor larger."""
 
@@ -26,12 +28,15 @@ def simplicity(case: Case) -> tuple[int, int, bool, bool, int, int]:
 
 
 def plainer(law: Law, operator: Operator, form: Form, case: Case) -> Iterator[Case]:
-    """Cases of the same sizes with ordinary inputs, in float32 if that is taken and with no structure but the law's own first."""
+    """Cases of the same sizes with ordinary inputs, in float32 if that is taken and with no structure but the law's own first.
+
+    Some with other numbers are among them: where a strength happens to be 1 nothing is left of what was there before.
+    """
     from isoform.properties.running import prepared
     from isoform.properties.strategies import ORDINARY
 
-    for dtype in dict.fromkeys((PLAIN, case.dtype)):
-        bare = prepared(law, operator, form, replace(case, flags=()))
-        for near in (bare, case):
+    for dtype, more in product(dict.fromkeys((PLAIN, case.dtype)), range(SEEDS)):
+        drawn = replace(case, seed=case.seed + more)
+        for near in (prepared(law, operator, form, replace(drawn, flags=())), drawn):
             if near is not None and near.sizes == case.sizes and dtype in form.limits.dtypes:
                 yield replace(near, dtype=dtype, scale=ORDINARY)

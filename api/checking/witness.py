@@ -29,7 +29,11 @@ AXES = {
     "c": "feature",
     "m": "feature",
     "n": "state",
+    "s": "key",
+    "g": "group",
+    "gc": "group",
     "w": "tap",
+    "w-1": "tap",
 }
 """Axes of the plain call in words."""
 OUTPUT = {2: ("batch", "time"), 3: ("batch", "time", "feature"), 4: ("batch", "time", "head", "feature")}
