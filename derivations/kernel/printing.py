@@ -110,8 +110,9 @@ def latex(x: Printable, names: Names | None = None) -> str:
 
 
 def defined(x: Definition, names: Names) -> tuple[str, str]:
-    """What a name stands for, as text and as LaTeX."""
-    return ", ".join(text(e, names) for e in x.equations), r",\quad ".join(latex(e, names) for e in x.equations)
+    """What a name stands for, as text and as LaTeX; LaTeX writes the start H₀ as it does H at 0, and need not say so."""
+    told = [e for e in x.equations if len({latex(side, names).strip("{}") for side in e.args}) > 1]
+    return ", ".join(text(e, names) for e in x.equations), r",\quad ".join(latex(e, names) for e in told)
 
 
 # class -> the level that its operands need, the level that it has
