@@ -50,8 +50,8 @@ def writing() -> Writing:
 def test_definitions_are_those_of_statement_and_derivation(writing: Writing) -> None:
     start, tex = writing.definitions()[0]
     assert start == "H_0 = H₀, H_t = H_{t−1} + v_t k_tᵀ"
-    assert tex == r"H_{0} = {H_{0}},\quad H_{t} = H_{t-1} + v_{t} k_{t}^{\top}"
     assert tex == r"H_{t} = H_{t-1} + v_{t} k_{t}^{\top}"
+    assert [text for text, _ in writing.definitions()[1:]] == ["S_t = Σ_{j=1..t} v_j k_jᵀ"]
 
 
 def test_parts_and_assumptions(writing: Writing) -> None:
