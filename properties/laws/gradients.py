@@ -74,7 +74,7 @@ def _weights(case: Case, purpose: int, result: Array) -> Array:
     In an expanded layout, as behind a sum, one number for all columns.
     """
     parts = (purpose, purpose + 2) if np.iscomplexobj(result) else (purpose,)
-    drawn = [rounded(np.asarray(case.rng(p).standard_normal(result.shape)), case.dtype) for p in parts]
+    drawn = [rounded(case.plain(np.asarray(case.rng(p).standard_normal(result.shape))), case.dtype) for p in parts]
     found = drawn[0] + 1j * drawn[1] if len(drawn) > 1 else drawn[0]
     return np.broadcast_to(found[..., :1], result.shape) if _layout(case) == "expanded" else found
 
