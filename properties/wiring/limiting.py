@@ -42,7 +42,7 @@ def _narrower(a: Sizes, b: Sizes) -> Sizes:
 
 
 def _entry(entry: str, operator: Operator) -> Limits:
-    said, reason = entry.lower(), f"{entry} is declared"
+    said, reason = entry.lower(), f"declared: {entry}"
     if _EQUAL.fullmatch(said):
         return Limits(refuses={UNEQUAL: reason})
     if re.fullmatch(rf"{GROUPS}\s*=\s*1", said):

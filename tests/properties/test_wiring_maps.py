@@ -156,12 +156,12 @@ def test_an_empty_map_changes_nothing():
 
 DECLARED = [
     ("", Limits()),
-    ("T%16", Limits((Sizes("t", multiple=16, reason="T%16 is declared"),))),
-    ("t >= 16, T%8", Limits((Sizes("t", multiple=8, least=16, reason="t >= 16 is declared; T%8 is declared"),))),
-    ("K=64", Limits((Sizes("k", least=64, most=64, reason="K=64 is declared"),))),
-    ("V<=8", Limits((Sizes("v", most=8, reason="V<=8 is declared"),))),
-    ("K=V, groups=1", Limits(refuses={"unequal": "K=V is declared", "groups": "groups=1 is declared"})),
-    ("no packing,no float64", Limits(refuses={"packing": "no packing is declared", "float64": "no float64 is declared"})),
+    ("T%16", Limits((Sizes("t", multiple=16, reason="declared: T%16"),))),
+    ("t >= 16, T%8", Limits((Sizes("t", multiple=8, least=16, reason="declared: t >= 16; declared: T%8"),))),
+    ("K=64", Limits((Sizes("k", least=64, most=64, reason="declared: K=64"),))),
+    ("V<=8", Limits((Sizes("v", most=8, reason="declared: V<=8"),))),
+    ("K=V, groups=1", Limits(refuses={"unequal": "declared: K=V", "groups": "declared: groups=1"})),
+    ("no packing,no float64", Limits(refuses={"packing": "declared: no packing", "float64": "declared: no float64"})),
 ]
 
 
