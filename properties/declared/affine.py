@@ -43,7 +43,8 @@ class Affine:
     def token(self, t: int) -> Affine:
         """The update of one token."""
         sums = (self.by, self.own, self.error_by, self.error_own, self.kept, self.logs, self.still)
-        return Affine(*(a[:, :, t] for a in sums), self.solves, self.composes)
+        by, own, error_by, error_own, kept, logs, still = (a[:, :, t] for a in sums)
+        return Affine(by, own, error_by, error_own, kept, logs, still, self.solves, self.composes)
 
     def rest(self, size: Array) -> Array:
         """The terms beside what is kept."""
