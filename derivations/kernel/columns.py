@@ -107,12 +107,16 @@ def _gathered_part(word: Word) -> Word:
 
 
 def _halves(word: Word) -> tuple[Word, Word] | None:
-    """A number as a column, turned, times a column: between its two factors, or beside an entrywise product at an end."""
+    """A number as a column, turned, times a column: between its two factors, or beside what is given by its entries at an end."""
     if word[0].shape[0] != 1 or word[-1].shape[1] != 1 or len(word) < 2:
         return None
-    if len(word) == 2 or word[0].kind == "had":
+    if len(word) == 2 or _given_by_entries(word[0]):
         return _turned(word[:1]), word[1:]
-    return (_turned(word[:-1]), word[-1:]) if word[-1].kind == "had" else None
+    return (_turned(word[:-1]), word[-1:]) if _given_by_entries(word[-1]) else None
+
+
+def _given_by_entries(a: Atom) -> bool:
+    return a.kind == "had" or (a.kind == "apply" and a.head == STACK)
 
 
 def _ending(word: Word) -> Word:
@@ -156,7 +160,7 @@ def _summed(a: Atom) -> Poly | None:
 
 def _entry(a: Atom, i: Affine) -> Poly | None:
     """Entry i of a column."""
-    if (a.transposed and a.kind != "var") or (a.conjugated and a.kind == "apply"):
+    if a.transposed and a.kind != "var":
         return None
     if a.kind == "had":
         parts = [_entry(x, i) for x in a.inner]
@@ -167,7 +171,8 @@ def _entry(a: Atom, i: Affine) -> Poly | None:
     if a.kind == "var":
         return unit_of((Atom("row", index=(i,), inner=(a,), shape=(Integer(1), Integer(1)), real=a.real),))
     if a.kind == "apply" and a.head == STACK:
-        return body_at(a, i + a.index[0] - 1)
+        found = body_at(a, i + a.index[0] - 1)
+        return [(m.conjugate(), c) for m, c in found] if a.conjugated else found
     return None
 
 

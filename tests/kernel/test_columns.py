@@ -125,6 +125,14 @@ TRUE_AND_FALSE: dict[str, tuple[Term, Term, Term]] = {
     "an entry of a function": (
         rest(a).T * Diag(b) * c, total((1 - Row(a, i)) * Row(b, i) * Row(c, i)), total((1 - Row(b, i)) * Row(a, i) * Row(c, i)),
     ),
+    "a conjugate of a function": (
+        rest(w).H * z, total((1 - Row(Conj(w), i)) * Row(z, i)), total((1 - Row(w, i)) * Row(z, i)),
+    ),
+    "a function and a product": (
+        rest(a).T * A * b, total((1 - Row(a, i)) * (Row(A, i) * b)), total((1 - Row(a, i)) * (Row(A.T, i) * b)),
+    ),
+    "two sums": ((a.T * b) * norm2(c), total(Row(a, i) * Row(b, i)) * total(Row(c, i) ** 2), total(Row(a, i) * Row(b, i) * Row(c, i) ** 2)),
+    "through a matrix": (C * Hadamard(a, b), C * Diag(b) * a, Hadamard(C * a, C * b)),
     "a branch": (Hadamard(Where(le(1, m), a, b), c), Where(le(1, m), Diag(c) * a, Diag(b) * c), Where(le(1, m), Diag(c) * a, Diag(b) * b)),
     "under a sum": (Sum(Hadamard(f[j], u[j]), j, 1, t), Sum(Diag(u[r]) * f[r], r, 1, t), Sum(Diag(u[r]) * f[r + 1], r, 1, t)),
     "behind a product of diagonals": (

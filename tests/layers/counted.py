@@ -103,7 +103,9 @@ class Tally:
 
     def _product(self, x: tm.Mul) -> Rows:
         """Matrices from left to right, a 1 x 1 product being a number; then the numbers; the matrix by their product; quotients last."""
-        numbers, quotients, matrices = [], [], []
+        numbers: list[Any] = []
+        quotients: list[Any] = []
+        matrices: list[tuple[Term, Rows]] = []
         sign = 1
         for f in x.args:
             if f == tm.Num(-1):
