@@ -113,6 +113,10 @@ def _unmasked(case: Case) -> Case:
     return replace(case, flags=tuple(f for f in case.flags if f not in others))
 
 
+def _takes_a_mask(operator: Operator, form: Form) -> str:
+    return needs("padding-mask")(operator, form) or ("" if form.takes("mask") else "the form has no argument mask")
+
+
 def _has_neutral_tokens(operator: Operator, form: Form) -> str:
     return "" if operator.neutral else f"{operator.name} has no token that changes nothing"
 
@@ -130,7 +134,7 @@ LAWS = (
         "padding-mask",
         "tokens that are masked change nothing, whatever they contain",
         _masked,
-        needs("padding-mask"),
+        _takes_a_mask,
         _unmasked,
         0.5,
         ("K6", "K9"),

@@ -300,3 +300,5 @@ ORDERS = {
     "wkv": (wkv_in_blocks,),
     "wkv6": (wkv6_by_segments,),
 }
+MASKED_LATE = (attention_in_blocks, delta_in_chunks, gated_delta_in_chunks, gated_retention_in_base_two, retention_by_real_powers)
+"""Those that mask a product after it is computed, through which 0 · NaN comes: they declare it."""

@@ -46,6 +46,12 @@ def test_a_scan_of_logarithms_is_within_the_bounds_and_has_neither_exact_bits_no
     assert held(law, "gated-retention", Form("logs", gated_retention_in_logs), corners=12).verdict == verdict
 
 
+@pytest.mark.parametrize("kernel", ORDERS["attention"])
+def test_a_kernel_without_a_mask_is_not_asked_to_mask(kernel):
+    result = held("padding-mask", "attention", Form(kernel.__name__, kernel), corners=2)
+    assert (result.verdict, result.detail) == ("not-applicable", "the form has no argument mask")
+
+
 @pytest.mark.parametrize(("name", "kernel"), SHORT)
 def test_operands_of_16_bits_in_a_solve_are_to_be_declared(name, kernel):
     declared = Form(kernel.__name__, kernel, precision="bf16-operands")
