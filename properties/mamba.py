@@ -24,6 +24,7 @@ def corners(name: str) -> Iterator[Case]:
         (13, 3, LARGE, "float32", ("stiff", "start")),
         (12, 4, SMALL, "float32", ("A-small", "no-feedthrough")),
         (9, 4, LARGE, "float32", ("A-zero", "start", "no-feedthrough")),
+        (6, 4, SMALL, "float32", ("softplus-low",)),
         (10, 3, LARGE, "float32", ("softplus-low", "bias")),
         (67, 16, LARGE, "float32", ("long-memory", "start")),
         (9, 4, LARGE, "bfloat16", ("start", "gate", "softplus", "bias")),
