@@ -310,6 +310,6 @@ def test_a_folder_that_cannot_be_written_is_told(wrong, tmp_path):
 
 def test_what_was_found_is_not_lost_where_it_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    report = check("wrong", "state-equals-oracle", witnesses=tmp_path / "file")
+    report = check("leaves", "layout", witnesses=tmp_path / "file")
     assert report.exit_code == 1 and report.violated[0].smallest.file == ""
     assert f"witnesses cannot be written to {tmp_path / 'file'}: it is no folder" in report.notes

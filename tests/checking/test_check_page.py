@@ -40,6 +40,7 @@ def test_the_page_has_two_kernels_and_three_commands():
     assert set(FILES) == {"my_kernel.py", "fast.py"} and len(RUNS) == 3 and len(DEEP) == 1
 
 
+@pytest.mark.deep
 def test_a_wrong_kernel_gets_the_verdicts_of_the_page(folder, capsys):
     wrong, replay = (command for command in RUNS if command not in DEEP)
     out, code = said(wrong, capsys)

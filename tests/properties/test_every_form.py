@@ -13,8 +13,8 @@ from isoform.properties.running import run_law
 
 EXAMPLES = 4
 DEEP = 300
-SHARES = 3
-"""Of the corner cases a law meets every third here, so that each is met by a third of the laws; in the deep tier it meets all."""
+SHARES = 4
+"""Of the corner cases a law meets every fourth here, so that each is met by a quarter of the laws; in the deep tier it meets all."""
 FAR_BELOW = 0.2
 """The largest error over bound of a correct form. A bound counts every rounding of every order of evaluation, each a
 whole unit in the last place; a form has some of them, half a unit at most. Exact comparisons have 0 here or fail."""
