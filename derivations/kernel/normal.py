@@ -369,7 +369,7 @@ class Reader:
             a = Atom("had", inner=tuple(parts), shape=x.shape, real=all(q.real for q in parts))
             return times([(bare_m, ONE)], times([(bare_n, ONE)], self._one(a)))
         for bare, one, other in ((bare_m, m, n), (bare_n, n, m)):
-            cut = [k for k, a in enumerate(one.word) if a.shape[1] == 1]
+            cut = [k for k, a in enumerate(one.word[:-1]) if a.shape[1] == 1]
             if cut:
                 u, w = one.word[: cut[0] + 1], one.word[cut[0] + 1 :]
                 left, right = self._diagonal(u), self._diagonal(tuple(a.transpose() for a in reversed(w)))
@@ -467,9 +467,17 @@ class Reader:
         return self._one(Atom("log", args=(n,)))
 
     def _sqrt(self, x: tm.Sqrt) -> Poly:
-        n = self.normal(cast(Term, x.args[0]))
-        self.need("nonnegative", n, str(x.args[0]))
+        of = cast(Term, x.args[0])
+        n = self.normal(of)
+        if not self._squared(of):
+            self.need("nonnegative", n, str(of))
         return self._one(Atom("sqrt", args=(n,)))
+
+    def _squared(self, x: Term) -> bool:
+        """Whether a number is written as a product of real ones, each as often as before it again."""
+        factors = cast("tuple[Term, ...]", x.args) if isinstance(x, tm.Mul) else ()
+        even = bool(factors) and all(f.is_scalar_term and factors.count(f) % 2 == 0 for f in factors)
+        return even and all(map(self.real, factors))
 
     def _at(self, x: tm.At) -> Poly:
         body, s, value = cast("tuple[Term, tm.Var, Term]", x.args)

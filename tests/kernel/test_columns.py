@@ -165,6 +165,14 @@ def test_a_column_of_a_number_of_its_own_is_not_the_matrix() -> None:
     assert not proved(says(Hadamard(a, b), a))
 
 
+def test_a_product_whose_columns_may_have_one_entry() -> None:
+    """Where n is 1 the branch is a number, and a is what is left of the product."""
+    branch = Where(le(2, n), b, c)
+    assert proved(says(Hadamard(A, a * branch.T), Hadamard(A, a * b.T), le(2, n)))
+    for wrong in (b, c):
+        assert not proved(says(Hadamard(A * B, a * branch.T), Hadamard(A * B, a * wrong.T), le(1, n)))
+
+
 # whatever is written ------------------------------------------------------------------------------
 
 PARTS: tuple[Callable[[], Term], ...] = (

@@ -9,7 +9,7 @@ from isoform.derivations.kernel.formulas import Equation, Statement
 from isoform.derivations.kernel.proof import Unproved
 from isoform.derivations.kernel.prove import prove
 from isoform.derivations.kernel.scripts import Direct
-from isoform.derivations.kernel.terms import Cond, Exp, Ind, Num, Sum, Term, Where, indices, le, scalar, scalars
+from isoform.derivations.kernel.terms import Cond, Exp, Ind, Num, Sqrt, Sum, Term, Where, indices, le, scalar, scalars
 
 j, l, t = indices("j l t")
 s, v = scalars("s"), scalars("v")
@@ -22,6 +22,14 @@ SIDES = [
     pytest.param(Sum(v[j] / Ind(t), j, 1, t) + b, Sum((v[j] + b) / Ind(t), j, 1, t), id="shifted mean"),
     pytest.param(Where(le(1, t), (Z + a) / Z, b), Where(le(1, t), 1 + a / Z, Num(0)), id="a branch without the denominator"),
 ]
+
+
+def test_a_root_needs_no_more_where_it_is_of_a_square() -> None:
+    z = scalar("z", "complex")
+    for x in (a - b, (a - b) * a, Exp(a) - 1):
+        assert proved(Sqrt(x * x) + b, b + Sqrt(x * x), Cond())
+    for x in ((a - b) * a, (z - 1) * (z - 1), (a - b) * (b - a)):
+        assert not proved(Sqrt(x) + b, b + Sqrt(x), Cond())
 
 
 def proved(lhs: Term, rhs: Term, where: Cond) -> bool:
