@@ -6,7 +6,7 @@ factor stretches another may shorten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias, cast
@@ -160,7 +160,7 @@ def _same(matrix: Term, product: Sequence[Factor]) -> bool:
 def contracting(s: Subject, matrix: Term, turned: bool, *sources: Source) -> Claim | None:
     """Within the bounds of its factors a transition makes no vector longer; ``turned`` where it acts from the left."""
     found = factored(matrix)
-    if not found:
+    if not found or any(isinstance(f, Scaled) and isinstance(f.number, Num) and abs(f.number.value) > 1 for f in found):
         return None
     acting = found[::-1] if turned else found
     i, z = s.names.index("i"), tm.vector(s.names.free("z"), matrix.rows)
@@ -176,7 +176,7 @@ def contracting(s: Subject, matrix: Term, turned: bool, *sources: Source) -> Cla
     misses = [variant(statement, "it makes every vector shorter", says(relation=Less))]
     if not _same(matrix, found[::-1]):
         misses += [variant(statement, "the factors in reversed order", says(_passed(z, acting[::-1])[-1]))]
-    misses += [variant(statement, b.name, says(without=b.formula)) for b in bounds.values() if any_number(b.of)]
+    misses += [variant(statement, b.name, says(without=b.formula)) for b in bounds.values() if _own(b, bounds.values())]
     parts = tuple(f.lost(x, i) for f, x in zip(acting, columns, strict=False))
     return s.claim(
         "stable",
@@ -186,6 +186,12 @@ def contracting(s: Subject, matrix: Term, turned: bool, *sources: Source) -> Cla
         tuple(misses),
         *sources,
     )
+
+
+def _own(b: Bound, bounds: Iterable[Bound]) -> bool:
+    """Whether a bound is on what may be any number, and no other factor bounds a function of that."""
+    number = b.of.args[0] if isinstance(b.of, Row) else b.of
+    return any_number(b.of) and not any(other.of != b.of and number in tm.walk(other.of) for other in bounds)
 
 
 def _passed(x: Term, acting: Sequence[Factor]) -> list[Term]:

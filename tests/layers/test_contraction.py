@@ -16,7 +16,7 @@ from isoform.derivations.kernel.terms import Diag, Eye, Inverse, Num, Row, Term,
 from isoform.derivations.layer import derive, layer
 from isoform.derivations.layer.contraction import Corrected, Gated, Scaled, factored
 from isoform.derivations.layer.examples import KDA, TITANS, TWO_STEPS
-from isoform.derivations.layer.functions import exp, sigmoid
+from isoform.derivations.layer.functions import exp, larger, sigmoid
 from isoform.derivations.verification import prove_claim, verify_claim
 
 m, n = indices("m n")
@@ -77,6 +77,28 @@ def test_no_near_miss_is_proved(name: str) -> None:
     for miss in claim.near_misses:
         with pytest.raises(Unproved):
             prove_claim(replace(claim, statement=miss.statement))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda S, k, v, a, beta: S * (Diag(a) * correcting(beta, k) * Diag(-a)) + v * k.T,
+        lambda S, k, l, v, beta: S * correcting(beta, k) * correcting(-beta, l) + v * k.T,
+        lambda S, k, l, v, a, beta: S * Diag(larger(a, l)) * correcting(beta, k) + v * k.T,
+    ],
+    ids=["gates and their negatives", "rates of both signs", "the larger of two gates"],
+)
+def test_bounds_on_functions_of_one_input(step: Callable[..., Term]) -> None:
+    claim = stable(with_transition(step))
+    assert claim is not None
+    found = verify_claim(claim)
+    assert (found.holds, found.reason) == (True, "")
+    assert len(found.near_misses) >= 2
+
+
+def test_what_no_token_keeps_within_has_no_condition() -> None:
+    assert stable(with_transition(lambda S, k, l, v, beta, eta: 2 * S * correcting(beta, k) * correcting(eta, l) + v * k.T)) is None
+    assert stable(with_transition(lambda S, k, l, v, beta, eta: S * correcting(beta, k) * correcting(eta, l) / 2 + v * k.T)) is not None
 
 
 def changed(claim: Claim, change: Callable[[Formula], Formula]) -> Claim:
