@@ -89,6 +89,11 @@ def arguments(declaration: Declaration, logs: Mapping[str, str] | None = None) -
     if unknown:
         raise ValueError(f"{declaration.operator} has no input {', '.join(unknown)}; it has {', '.join(declaration.inputs)}.")
     found = tuple(_argument(declaration, name, family, logs.get(name)) for name, family in declaration.inputs.items())
+    if not any(a.sequence for a in found):
+        raise ValueError(f"{declaration.operator} has no input that tokens bring, so a call does not say how many there are.")
+    called = [a.name for a in found]
+    if twice := {n for n in called if called.count(n) > 1}:
+        raise ValueError(f"{declaration.operator}: two arguments are called {min(twice)!r}; call the logarithm something else.")
     known = {e for a in found for e in a.sizes}
     for size in sorted({s for v in _starts(declaration) for e in v.shape for s in e.free_symbols} - known, key=str):
         raise ValueError(f"{declaration.operator}: the size {size} of a state is that of no input, so a call does not say it.")
@@ -130,7 +135,7 @@ def domain(words: str, where: str = "the domain") -> Domain:
     found = _SHAPE.match(bounds[0])
     middle = found[3].strip() if found else ""
     wrong = len(bounds) > 1 or found is None or not (found[1] or found[5]) or not _MIDDLE.match(middle)
-    if found is None or wrong or (unreal and not middle.startswith("|")):
+    if found is None or wrong or (unreal and not middle.startswith("|")) or "/0" in bounds[0]:
         raise ValueError(f"{where} is {words!r}; understood are {UNORDERED if unreal else UNDERSTOOD}.")
     low, _, _, relation, high = found.groups()
     ends = [None if n is None else Fraction(n) for n in (low, high)]
@@ -138,6 +143,9 @@ def domain(words: str, where: str = "the domain") -> Domain:
         ends = [ends[1], None]
     if relation == "=":
         ends = [ends[1], ends[1]]
+    least = Fraction(0) if middle.startswith("|") else ends[0]
+    if ends[1] is not None and least is not None and ends[1] < max(least, ends[0] or least):
+        raise ValueError(f"{where} is {words!r}, and no number lies there.")
     if middle.startswith("|") and middle.endswith("_i|"):
         return _entries(ends[0], ends[1], unreal, f"{where} is {words!r}")
     return Domain(ends[0], ends[1], middle.startswith("|"), middle.split("|")[1] if middle.endswith("^2") else "", endless)

@@ -122,7 +122,7 @@ def update(state: Recurrence, t: Symbol) -> Update:
         return Update(state, t, NOT_AFFINE, reason=e.why, term=put_back(e.term))
     except NoProduct as e:
         return Update(state, t, UNREAD, reason=e.why, term=put_back(e.term))
-    products = tuple(put_back.product(p) for p in found.products)
+    products = tuple(put_back.product(p) for p in found.products if not p.vanishes)
     if not products:
         return Update(state, t, UNREAD, write=found.rest, reason="nothing of the state before is left", term=found.rest)
     sides = _sides(products, state[t - 1])

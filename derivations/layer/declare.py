@@ -95,6 +95,15 @@ def _shape(size: Size) -> tuple[Index, Index]:
     return (size[0], size[1]) if isinstance(size, tuple) else (size, 1)
 
 
+def _is_size(size: Any) -> bool:
+    try:
+        found = tm.index_expression(size)
+    except TypeError:
+        return False
+    symbols = found.free_symbols
+    return all(s.is_integer for s in symbols) if symbols else bool(found.is_Integer and found >= 1)
+
+
 def _checked(
     name: str,
     inputs: Mapping[str, Size],
@@ -112,6 +121,9 @@ def _checked(
         raise LayerError(f"{name} needs a source: the paper and equation that it comes from")
     if not state:
         raise LayerError(f"{name} needs a state: a name and a size for what is kept from token to token")
+    for n, size in (*inputs.items(), *parameters.items(), *state.items()):
+        if not all(map(_is_size, _shape(size))):
+            raise LayerError(f"the size of {n} in {name} is {size!r}; it is a number from 1 on, made of indices(…), or a pair of such")
     names = [*inputs, *parameters, *state]
     if twice := {n for n in names if names.count(n) > 1}:
         raise LayerError(f"{name} uses the name {min(twice)!r} twice among its inputs, parameters and states")
@@ -132,6 +144,8 @@ def _checked(
 
 def _names(rule: Rule, what: str, known: set[str]) -> tuple[str, ...]:
     """The names that a function asks for."""
+    if not callable(rule):
+        raise LayerError(f"{what} is {rule!r}, which is no function of inputs, parameters and states")
     found = tuple(inspect.signature(rule).parameters)
     if unknown := [n for n in found if n not in known]:
         raise LayerError(f"{what} uses {unknown[0]!r}, which is no input, parameter or state; there are {', '.join(sorted(known))}")
@@ -140,10 +154,9 @@ def _names(rule: Rule, what: str, known: set[str]) -> tuple[str, ...]:
 
 def _called(rule: Rule, what: str, names: tuple[str, ...], values: Mapping[str, Term]) -> Term:
     try:
-        found = rule(**{n: values[n] for n in names})
+        return tm.lift(rule(**{n: values[n] for n in names}))
     except (TypeError, tm.BoundError) as e:
         raise LayerError(f"{what} does not fit together: {e}") from e
-    return tm.lift(found)
 
 
 _Built: TypeAlias = tuple[Any, Any, Callable[[Index], dict[str, Term]]]

@@ -30,6 +30,11 @@ class Product:
         """The product written out."""
         return times(self.scale, self.left, self.of.T if self.turned else self.of, self.right)
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether it is 0, as it is written."""
+        return any(isinstance(x, tm.Zero) or x == Num(0) for x in (self.scale, self.left, self.right))
+
 
 @dataclass(frozen=True)
 class Linear:

@@ -73,7 +73,7 @@ def side(matrix: Term | None, n: Index) -> Side:
             outers.append(Outer(scale, *cut))
         else:
             return Side(matrix, GENERAL)
-    number = plus(numbers)
+    number = plus(numbers) or (None if diagonals or outers else Num(0))
     if diagonals:
         diagonals += [] if number is None else [times(number, Eye(n))]
         number = None

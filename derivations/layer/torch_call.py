@@ -58,6 +58,8 @@ class Call:
         kept = {v: states[v.name].partition("[")[0] for v in (*self.steps.before, *self.steps.now) if v.name in states}
         atoms: list[tuple[str, Expr, Expr]] = [(n, v.rows, v.cols) for v, n in kept.items()]
         atoms += [(a.input, a.rows, a.cols) for a in self.arguments if a.input in self.used(*terms)]
+        if not atoms:
+            raise CannotWrite(f"{', '.join(map(str, terms))} speaks of no input and no state")
         sizes = {e: f"{n}.shape[{i}]" for n, rows, cols in reversed(atoms) for i, e in ((-2, rows), (-1, cols))}
         return Writer({**{a.atom: a.input for a in self.arguments}, **states}, sizes, atoms[0][0], complex=self.complex)
 

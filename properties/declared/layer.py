@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -201,9 +202,10 @@ class Layer:
 
     def _numbers(self, x: Any) -> Array:
         """Floats, or complex ones from pairs of fractions and balls."""
+        found = np.asarray(x).ravel().tolist()
         if not self.complex:
-            return np.asarray(x, dtype=np.float64)
-        return np.array([complex(*map(float, e)) if isinstance(e, tuple) else complex(e) for e in np.asarray(x).ravel().tolist()])
+            return np.array([_float(e) for e in found], dtype=np.float64)
+        return np.array([complex(*map(_float, e)) if isinstance(e, tuple) else complex(e) for e in found], dtype=np.complex128)
 
     def oracle(self, given: Arrays, start: tuple[Array, ...], length: int, system: str) -> tuple[Any, tuple[Any, ...]]:
         """The declaration on data: outputs, and all members of each state."""
@@ -228,6 +230,14 @@ def _at(x: Array, place: tuple[int, int]) -> Array:
 def _plain(x: Array, a: Argument) -> Array:
     """(t, rows, cols) as the oracle takes it; a parameter has no time."""
     return _without_axes(x if a.sequence else x[0], a.rows == 1, a.cols == 1)
+
+
+def _float(x: Any) -> float:
+    """The nearest float, infinite beyond their range."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
 
 
 def _without_axes(x: Array, one_row: bool, one_column: bool) -> Array:

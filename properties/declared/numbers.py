@@ -24,6 +24,7 @@ from isoform.derivations.evaluate.program import compiled
 from isoform.derivations.evaluate.systems import Number, System, Truth
 from isoform.derivations.kernel.terms import Apply, Named, Term, unnamed
 from isoform.derivations.layer.functions import absolute, larger
+from isoform.derivations.layer.torch_terms import is_complex
 
 from ..bounds import EXPONENTIAL, SPLIT, gamma
 from ..oracle import STEP
@@ -313,7 +314,8 @@ def called(x: Basic) -> Basic:
     """A term in which those of `CORNERS` are called, and all else is what it stands for."""
     if isinstance(x, Named):
         given = [a for a in x.arguments if isinstance(a, Term)]
-        known = x.label in CORNERS and len(given) == len(x.arguments) and unnamed(CORNERS[x.label](*given)) == unnamed(x)
+        known = x.label in CORNERS and len(given) == len(x.arguments) and not any(map(is_complex, given))
+        known = known and unnamed(CORNERS[x.label](*given)) == unnamed(x)
         return Apply(x.label, [cast(Term, called(a)) for a in given], 1, 1) if known else called(x.body)
     args = [called(a) for a in x.args]
     return x if all(map(operator.is_, args, x.args)) else cast(Basic, x.func(*args))

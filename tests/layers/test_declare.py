@@ -80,6 +80,11 @@ def test_states_apart_and_together() -> None:
         ({"update": lambda S, k, v: S + k * v.T}, "the update of S does not fit together: cannot add a d_k x d_v term to a d_v x d_k term"),
         ({"update": lambda S, k: S * k}, "the update of S gives a d_v x 1 term, but the state is a d_v x d_k term"),
         ({"read": lambda S, v: S * v}, "read does not fit together: cannot multiply"),
+        ({"update": lambda S, k: None}, "the update of S does not fit together: None is no term"),
+        ({"update": 3}, "the update of S is 3, which is no function of inputs, parameters and states"),
+        ({"inputs": {"q": 0}}, "the size of q in wrong is 0; it is a number from 1 on, made of indices(…), or a pair of such"),
+        ({"inputs": {"q": 1.5}}, "the size of q in wrong is 1.5; it is a number from 1 on"),
+        ({"inputs": {"q": "n"}}, "the size of q in wrong is 'n'; it is a number from 1 on"),
         ({"state": {"S": (d_v, d_k), "n": d_k}}, "update of 'wrong' needs one function for each of the states S, n, by name"),
         (
             {"state": {"S": (d_v, d_k), "n": d_k}, "update": {"S": lambda S, n, v: S + v * n.T, "n": lambda n: n}},

@@ -295,6 +295,12 @@ def test_domains_are_read_from_their_words(words, found):
 def test_a_domain_that_is_not_understood_is_one_sentence():
     with pytest.raises(ValueError, match="the domain of k is 'real, prime'; understood are 'real', 'LOW <= x <= HIGH'"):
         domain("real, prime", "the domain of k")
+    with pytest.raises(ValueError, match="the domain of k is 'real, 1 <= k <= 0', and no number lies there"):
+        domain("real, 1 <= k <= 0", "the domain of k")
+    with pytest.raises(ValueError, match=r"the domain is 'complex, \|k\| <= -1', and no number lies there"):
+        domain("complex, |k| <= -1")
+    with pytest.raises(ValueError, match="the domain is 'real, k <= 1/0'; understood are"):
+        domain("real, k <= 1/0")
 
 
 def test_declarations_without_an_operator_are_refused():
@@ -302,6 +308,29 @@ def test_declarations_without_an_operator_are_refused():
         operator_of(Declaration("map", {"x": vectors("x", n)}, vectors("x", n)[t], t))
     with pytest.raises(ValueError, match="has no input gama; it has q, k, v, beta"):
         operator_of(DELTA_RULE, logs={"gama": "g"})
+    with pytest.raises(ValueError, match="two arguments are called 'k'; call the logarithm something else"):
+        operator_of(DELTA_RULE, logs={"beta": "k"})
+    given = {"inputs": {}, "parameters": {"A": (n, n)}, "state": {"h": n}, "update": lambda h, A: A * h, "read": lambda h: h}
+    with pytest.raises(ValueError, match="alone has no input that tokens bring"):
+        operator_of(layer("alone", **given, source="nobody"))
+
+
+def test_a_truth_beyond_the_range_of_floats_is_infinite():
+    given = {"inputs": {"b": 1, "g": 1}, "state": {"h": 1}, "update": lambda h, b, g: (1 - b) * (1 - g) * h + b, "read": lambda h: h}
+    found = Layer(layer("growing", **given, source="nobody"), True, {})
+    large = np.full((1, 9, 1), -(2.0**70))
+    out, _ = found.truth(Instance({"b": large, "g": large}, None, {}, "float64"))
+    assert out.shape == (1, 1, 9, 1, 1)
+    assert np.isfinite(out[0, 0, 0]).all()
+    assert np.isinf(out[0, 0, -1]).all()
+
+
+def test_the_root_of_a_complex_square_is_no_modulus():
+    given = {"inputs": {"z": 1}, "state": {"h": 1}, "domains": {"z": "complex"}, "read": lambda h: h, "source": "nobody"}
+    found = operator_of(layer("rooted", **given, update=lambda h, z: h / 2 + absolute(z)))
+    z, along, weights = np.array([[[0.75 + 0.5j]]]), {"z": np.array([[[0.25 - 1j]]])}, np.array([[[1 - 2j]]])
+    slope, _ = found.derive(Instance({"z": z}, None, {}, "float64"), along, None, weights, np.zeros((1, 1)))
+    assert np.isclose(slope, np.vdot(weights, along["z"]).real)
 
 
 def test_tokens_that_change_nothing_are_found():

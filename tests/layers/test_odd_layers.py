@@ -56,6 +56,10 @@ ODD: dict[str, tuple[str, dict[str, Any]]] = {
             "read": lambda S_before, q, v, k, u: (S_before + v * Hadamard(u, k).T) * q,
         },
     ),
+    "a number that is always 0": (
+        "not read",
+        {"inputs": {"u": 1}, "state": {"h": 1}, "update": lambda h: 0 * h, "read": lambda h, u: h + u},
+    ),
     "nothing kept": ("not read", {"inputs": QKV, "state": MATRIX, "update": lambda S, k, v: v * k.T, "read": lambda S, q: S * q}),
     "corrections from both sides": (
         "rank one",
@@ -128,6 +132,7 @@ QUICK = {
     "a state called as in the theorems",
     "a number for a state",
     "nothing kept",
+    "a number that is always 0",
     "from both sides",
     "a learner with a bend",
 }
