@@ -9,16 +9,17 @@ from .strategies import WIDE, Case
 from .tensors import DTYPES
 
 PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS = "packing", "gradient", "groups", "unequal", "mixed", "constant", "lengths"
-NONFINITE, COMPLEX = "nonfinite", "complex"
-REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS, NONFINITE, COMPLEX, *DTYPES)
+SHORTER, NONFINITE, COMPLEX = "shorter", "nonfinite", "complex"
+REFUSALS = (PACKING, GRADIENT, GROUPS, UNEQUAL, MIXED, CONSTANT, LENGTHS, SHORTER, NONFINITE, COMPLEX, *DTYPES)
 """Packed sequences, gradients, more than one group of heads or weights, K ≠ V, gates of float32 beside 16 bits, weights without an
-axis of time, more keys or fewer than queries, NaN and infinity in tokens that a row does not see, complex
+axis of time, more keys or fewer than queries, fewer keys alone, NaN and infinity in tokens that a row does not see, complex
 numbers, and dtypes."""
 FLAGS = {
     MIXED: (WIDE,),
     CONSTANT: ("constant-weights",),
     GROUPS: ("grouped", "grouped-writes", "other-groups"),
     LENGTHS: ("longer", "shorter"),
+    SHORTER: ("shorter",),
     NONFINITE: ("hidden",),
     COMPLEX: ("complex",),
 }

@@ -210,18 +210,20 @@ NONFINITE = (
 
 def _only_nonfinite(law: LawReport) -> bool:
     """Whether a law fails in nothing but comparisons beside tokens that are NaN or infinite."""
-    return all(re.search(r"\b(nan|inf)\b", t.what, re.IGNORECASE) for t in law.tried if not t.fine)
+    return all("hidden" in t.case["flags"] or re.search(r"\b(nan|inf)\b", t.what, re.IGNORECASE) for t in law.tried if not t.fine)
 
 
 def _patterns(laws: Sequence[LawReport]) -> Iterator[Diagnosis]:
     """What the laws that hold say beside those that are violated."""
     verdicts = {law.law: law.verdict for law in laws}
     outputs, states = (verdicts.get(n) for n in CORE)
+    violated = [law for law in laws if law.verdict == "violated"]
+    unseen = tuple(law.law for law in violated if _only_nonfinite(law))
+    if {*UNSEEN, *CORE[:1]} & {*unseen} and not {law.law for law in violated if law.law in UNSEEN} - {*unseen}:
+        yield Diagnosis(NONFINITE, unseen)
     if outputs == "holds" and states == "violated":
         yield Diagnosis("the outputs are right, the state that is handed out is not", CORE[1:])
     elif outputs == "violated" and states == "holds":
         yield Diagnosis("the state is right, so the update is: the read-out is not", CORE[:1])
     elif outputs == "holds":
-        if unseen := tuple(law.law for law in laws if law.verdict == "violated" and law.law in UNSEEN and _only_nonfinite(law)):
-            yield Diagnosis(NONFINITE, unseen)
         yield from (Diagnosis(says, (law,)) for law, says in BESIDE.items() if verdicts.get(law) == "violated")

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from isoform import tables
 from isoform.checking.report import CheckReport, LawReport, Witness
+from isoform.checking.snippet import spelt_out
 from isoform.tables import COLOURS, console, counts, empty_table
 
 if TYPE_CHECKING:
@@ -110,10 +111,11 @@ def _row(law: LawReport) -> tuple[Text | str, ...]:
 
 def sentence(witness: Witness) -> str:
     """A witness in one line."""
-    if witness.found is None:
+    if witness.found is None or witness.right is None or witness.bound is None:
         return witness.breaks
     at = f"at {witness.place}: " if witness.index else ""
-    return f"{witness.breaks}; {at}{witness.found:.9g} where {witness.right:.9g} is right, within {witness.bound:.2g}"
+    found, right = (spelt_out(x, witness.bound) for x in (witness.found, witness.right))
+    return f"{witness.breaks}; {at}{found} where {right} is right, within {witness.bound:.2g}"
 
 
 def _summary(report: CheckReport) -> Text:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST = 400
 """Numbers, at most, that a snippet spells out."""
+NINE_DIGITS = 1e-9
+"""A bound below this share of a number needs more digits than nine beside it."""
 Part = int | None
 """The place of a result in a tuple, None of a bare tensor."""
 
@@ -179,8 +181,8 @@ def _once_more(spot: Spot) -> Tensor:
     return gradient[spot.index]
 
 
-def text(target: Target | None, spot: Spot, right: float, bound: float) -> str:
-    """The snippet, or "" where the numbers are too many to be spelled out or the kernel has no name."""
+def text(target: Target | None, spot: Spot, right: float, bound: float, part: str = "") -> str:
+    """The snippet, which prints a number or a part of it, or "" where the numbers are too many to be spelled out or the kernel has no name."""
     call = spot.call
     weights = call.arriving if spot.by else {}
     spelt = (x if x.is_contiguous() else _stored(x) for x in (*call.tensors.values(), *weights.values()))
@@ -201,7 +203,13 @@ def text(target: Target | None, spot: Spot, right: float, bound: float) -> str:
         lines += [f"weights = [{', '.join(map(_tensor, weights.values()))}]"]
         lines += [f"(gradient,) = torch.autograd.grad([{results}], [{spot.by}], weights, materialize_grads=True)"]
     number = "gradient" if spot.by else _result(spot.part)
-    return "\n".join([*lines, f"print({number}{at}.item())  # right is {right:.9g}, within {bound:.2g}"]) + "\n"
+    of = {"real part": ".real", "imaginary part": ".imag"}.get(part, "")
+    return "\n".join([*lines, f"print({number}{at}.item(){of})  # right is {spelt_out(right, bound)}, within {bound:.2g}"]) + "\n"
+
+
+def spelt_out(x: float, bound: float) -> str:
+    """A number with as many digits as matter beside a bound."""
+    return f"{x:.9g}" if bound > abs(x) * NINE_DIGITS else f"{x:.17g}"
 
 
 def _result(part: Part) -> str:

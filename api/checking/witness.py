@@ -90,15 +90,16 @@ def _compared(operator: Operator, form: Form, case: Case, c: Comparison, calls: 
         spot = snippet.locate_gradient(c.found, at, calls, c.by)
     else:
         spot = snippet.locate(c.found, at, calls, last=_of_state(c))
-    code = snippet.text(target, spot, _number(c.truth[at]), bound) if spot else ""
+    there, part = _parts(c.found[at], c.truth[at])
+    code = snippet.text(target, spot, there[1], bound, part) if spot else ""
     return Witness(
         case=as_dict(case),
         what=c.what,
-        breaks=f"{_wrong(c, at)}{also}",
+        breaks=f"{_wrong(c, at)}{f', its {part}' if part else ''}{also}",
         axes=axes_of(operator, case, c),
         index=at,
-        found=_number(c.found[at]),
-        right=_number(c.truth[at]),
+        found=there[0],
+        right=there[1],
         bound=bound,
         error_over_bound=c.worst,
         snippet=code if spot and code and snippet.repeats(spot, c.truth[at], bound) else "",
@@ -135,10 +136,13 @@ def _singular(what: str) -> str:
     return re.sub(r"\b1 tokens\b", "1 token", what)
 
 
-def _number(x: Any) -> float:
-    """A real number as it is, of a complex one the part that is not real if the other is 0, else its size."""
-    x = complex(x)
-    return x.real if x.imag == 0 else x.imag if x.real == 0 else abs(x)
+def _parts(found: Any, right: Any) -> tuple[tuple[float, float], str]:
+    """Two numbers as they are, and of complex ones the part in which they differ most, with what it is called."""
+    x, y = complex(found), complex(right)
+    if x.imag == y.imag == 0:
+        return (x.real, y.real), ""
+    imaginary = not abs(x.imag - y.imag) <= abs(x.real - y.real)
+    return ((x.imag, y.imag), "imaginary part") if imaginary else ((x.real, y.real), "real part")
 
 
 def axes_of(operator: Operator, case: Case, c: Comparison) -> tuple[str, ...]:

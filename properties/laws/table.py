@@ -211,7 +211,16 @@ def packs(operator: Operator, form: Form) -> str:
 
 def needs_state(operator: Operator, form: Form) -> str:
     """A law that hands a state in and takes one out."""
+    return _needs(operator, form, operator.state_argument, operator.final_argument)
+
+
+def hands_out_state(operator: Operator, form: Form) -> str:
+    """A law that takes a state out."""
+    return _needs(operator, form, operator.final_argument)
+
+
+def _needs(operator: Operator, form: Form, *arguments: str) -> str:
     if "state" not in operator.capabilities:
         return f"{operator.name} has no state"
-    lacking = [a for a in (operator.state_argument, operator.final_argument) if not form.takes(a)]
+    lacking = [a for a in arguments if not form.takes(a)]
     return f"the form has no argument {' and no '.join(lacking)}" if lacking else ""

@@ -12,7 +12,7 @@ from ..operator import Form, Operator
 from ..strategies import LARGE, SMALL, Case
 from ..tensors import SHORT
 from .gradients import WEAK
-from .table import Comparison, Law, instance, needs, needs_state, outputs, reference, state_after
+from .table import Comparison, Law, hands_out_state, instance, needs, outputs, reference, state_after
 
 LONG = 1025
 """Tokens of a long sequence: not a whole number of chunks."""
@@ -102,14 +102,14 @@ LAWS = (
         "state-equals-oracle",
         "the state handed out is that of the declaration after exactly n tokens",
         _state_is_oracle,
-        needs_state,
+        hands_out_state,
         kinds=("K2", "K12"),
     ),
     Law(
         "state-on-request",
         "the outputs are the same where no state is asked for",
         _state_on_request,
-        needs_state,
+        hands_out_state,
         weight=0.5,
         kinds=("K2",),
     ),

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..laws.table import outputs
-from ..limits import CONSTANT, GRADIENT, GROUPS, LENGTHS, MIXED, PACKING, UNEQUAL, Limits, Sizes
+from ..limits import CONSTANT, GRADIENT, GROUPS, LENGTHS, MIXED, PACKING, SHORTER, UNEQUAL, Limits, Sizes
 from ..operator import Operator
 from ..strategies import LARGE, WIDE, Case
 from ..tensors import DTYPES, SHORT, differentiable, tensors_in
@@ -110,7 +110,9 @@ def _structures(operator: Operator, ask: Callable[..., probing.Answer], base: Ca
         yield _refusal(ask(replace(base.resized(g=2), flags=("grouped",))), GROUPS, "groups of weights are refused")
         yield _refusal(ask(replace(base, flags=("constant-weights",))), CONSTANT, "weights without an axis of time are refused")
     if any("s" in i.axes.split() for i in operator.inputs):
-        yield _refusal(ask(replace(base, flags=("longer",))), LENGTHS, "more keys than queries are refused")
+        yield _refusal(longer := ask(replace(base, flags=("longer",))), LENGTHS, "more keys than queries are refused")
+        if longer.returned:
+            yield _refusal(ask(replace(base, flags=("shorter",))), SHORTER, "fewer keys than queries are refused")
     for keys, values in PAIRS:
         if keys in sizes and values in sizes:
             yield _refusal(ask(base.resized(**{keys: 16, values: 32})), UNEQUAL, f"{keys.upper()} ≠ {values.upper()} is refused")

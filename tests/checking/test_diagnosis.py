@@ -112,3 +112,10 @@ def test_nan_that_reaches_what_does_not_see_it_is_told_from_numbers_that_do(fail
     both = tuple(Tried(case(t=n), what, what != failing) for n in (2, 3) for what in ("the first 1 tokens, later ones inf", failing))
     wrong = LawReport("prefix-invariance", "", "violated", tried=both)
     assert any("no nonfinite" in d.says and d.laws == ("prefix-invariance",) for d in diagnose((right, wrong))) is told
+
+
+@pytest.mark.parametrize(("flags", "told"), [(("hidden",), True), ((), False)])
+def test_outputs_that_fail_beside_nan_alone_are_told_from_others(flags, told):
+    both = (Tried(case(*flags, t=2), "output", False), Tried(case(t=3), "output", True))
+    wrong = LawReport("form-equals-oracle", "", "violated", tried=both)
+    assert any("no nonfinite" in d.says for d in diagnose((wrong,))) is told

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from isoform.checking import plan, trial
-from isoform.checking.snippet import MOST, Call, Log, Spot, locate, locate_gradient, repeats, text
+from isoform.checking.snippet import MOST, Call, Log, Spot, locate, locate_gradient, repeats, spelt_out, text
 from isoform.checking.target import Target, parse
 
 TARGET = Target("kernels", "shift")
@@ -93,7 +93,7 @@ def test_the_python_of_gradients_and_of_views_is_as_wrong(name, law, axes, monke
     printed = float(capsys.readouterr().out)
     assert found.axes == axes and not abs(printed - found.right) <= found.bound
     assert np.array_equal(printed, found.found, equal_nan=True)
-    assert f"right is {found.right:.9g}" in found.snippet and "isoform" not in found.snippet
+    assert f"right is {spelt_out(found.right, found.bound)}," in found.snippet and "isoform" not in found.snippet
     assert ("torch.autograd.grad" in found.snippet) == law.startswith("gradient")
 
 

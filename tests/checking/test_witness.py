@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isoform.checking import plan, printing, trial
-from isoform.checking.witness import axes_of
+from isoform.checking.witness import _parts, axes_of
 from isoform.properties.columns import columns, operator, operators
 from isoform.properties.laws import laws
 from isoform.properties.laws.table import LACKING, Comparison
@@ -113,3 +113,16 @@ def test_why_a_law_does_not_apply_is_said_in_words(known):
     found = [law.missing(known, Form("nothing", nothing)) for law in laws()]
     bare = {f"{known.name} has no {word}" for word in LACKING if word != "window"}
     assert any(found) and not bare & set(found)
+
+
+@pytest.mark.parametrize(
+    ("found", "right", "shown"),
+    [
+        (0.25, 0.5, ((0.25, 0.5), "")),
+        (0.25, 0.25 + 0.125j, ((0.0, 0.125), "imaginary part")),
+        (0.5 + 0.125j, 0.25 + 0.125j, ((0.5, 0.25), "real part")),
+        (complex(0.25, float("inf")), 0.25 + 0.125j, ((float("inf"), 0.125), "imaginary part")),
+    ],
+)
+def test_of_complex_numbers_the_part_that_is_wrong_is_shown(found, right, shown):
+    assert _parts(found, right) == shown

@@ -279,3 +279,14 @@ def test_a_kernel_that_computes_in_float32_is_not_held_to_float64():
 @pytest.mark.parametrize("kernel", [right, wrong_and_narrow, halved], ids=lambda f: f.__name__)
 def test_what_is_as_near_as_float64_or_not_as_near_as_float32_is_held_to_float64(kernel):
     assert "float64" not in found(kernel).limits.refuses
+
+
+def test_a_kernel_that_refuses_more_queries_than_keys_is_held_to_the_rest():
+    def decode(q, k, v):
+        if q.shape[1] > k.shape[1]:
+            raise ValueError("more queries than keys")
+        return attention.masked(q, k, v)
+
+    limits = detect(decode, operator("attention"), wire(decode, operator("attention"))).limits
+    assert set(limits.refuses) == {"shorter"} and "more queries than keys" in limits.refuses["shorter"]
+    assert limits.fit(replace(operator("attention").corners()[0], flags=("longer",))).flags == ("longer",)
