@@ -134,20 +134,25 @@ def _corrected(s: Subject, found: Correction) -> Claim:
     statement = Statement(says(), le(1, s.run.t))
     misses = [variant(statement, "the eigenvalue with the other sign", says(own=Equation(moved(k), (c + step * norm2(k)) * k)))]
     misses += [variant(statement, "the rate without the norm of the key", says(own=Equation(moved(k), (c - step) * k)))]
-    if all(any_number(f) for f in factors(times(c, step)) if not isinstance(f, Num)):
+    misses += [variant(statement, "strictly shorter", says(sound=Implies(And(key, *small), Less(norm2(moved(z)), norm2(z)))))]
+    if fades and _any(c):
+        misses += [variant(statement, "gates of any size", says(sound=Implies(And(key, *within(along)), shorter(z))))]
+    if _any(times(c, step)):
         misses += [variant(statement, "rates of any size", says(sound=Implies(And(key, *(within(c) if fades else ())), shorter(z))))]
         above = Implies(And(key, shorter(k)), Less(Num(-1), along))
         misses += [variant(statement, "only eigenvalues above -1", says(sharp=above))]
-        misses += [variant(statement, "gates of any size", says(sound=Implies(And(key, *within(along)), shorter(z))))] if fades else []
-    return s.claim(
-        "stable",
-        f"the transition makes no vector longer exactly where its eigenvalue along the key, {along}, is between -1 and 1"
-        + (f", and {c}, that of all others, too" if fades else ""),
-        statement,
-        Each(scripts),
-        tuple(misses),
-        NORMS,
-    )
+    title = f"the transition makes no vector longer exactly where its eigenvalue along the key, {along}, is between -1 and 1"
+    if fades:
+        title = (
+            f"the transition makes no vector longer where its eigenvalues, {along} along the key and {c} at right angles to it, "
+            "are between -1 and 1; beyond, it makes the key, or what is at right angles to it, longer"
+        )
+    return s.claim("stable", title, statement, Each(scripts), tuple(misses), NORMS)
+
+
+def _any(x: Term) -> bool:
+    """Whether a product is any number at all: each factor but constants is."""
+    return all(any_number(f) for f in factors(x) if not isinstance(f, Num))
 
 
 def _beyond(e: Term, length: Term, against: str) -> tuple[Script, ...]:
