@@ -310,7 +310,15 @@ def slope_bound(channel: Channel, move: Channel, w: Array, f: Array, p: Precisio
 
 @dataclass(frozen=True, eq=False)
 class Average(Operator):
-    """WKV: a loss of the state is one of its true sums, on which p has no say."""
+    """WKV: a loss of the state is one of its true sums, on which p has no say; before any token p may be any number."""
+
+    def arrays(self, out: Any, state: Any) -> tuple[Array, Any]:
+        """A state that holds nothing has -∞ in the place of p, whatever was written there: libraries have -1e38."""
+        out, state = super().arrays(out, state)
+        if isinstance(state, np.ndarray) and state.ndim == 3 and state.shape[1] == 3:
+            state = state.copy()
+            state[:, 2][(state[:, :2] == 0).all(1)] = -np.inf
+        return out, state
 
     def weighed(self, out: Any, state: Any, weights: Array, final: Array | None) -> list[tuple[Any, Array]]:
         """The weight of p is the one for which a change of p alone, the true sums held, changes nothing."""

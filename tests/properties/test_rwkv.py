@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import logsumexp
 
+from isoform.impl import rwkv
 from isoform.properties import columns, wkv
+from isoform.properties.laws import laws
 from isoform.properties.laws.table import instance, reference
-from isoform.properties.operator import Instance
+from isoform.properties.operator import Form, Instance
+from isoform.properties.running import run_law
 from isoform.properties.strategies import Case
 from isoform.properties.tensors import precision
 from isoform.properties.wkv import Channel
@@ -133,3 +137,19 @@ def test_the_bound_of_a_special_case_is_hardly_wider_than_the_others(name, numbe
     other = columns.operator(special.operator).refer(special.becomes(instance(operator, drawn)))
     assert np.median(own.bound / other.bound) < 4
     assert np.median(own.bound / other.bound) > 0.25
+
+
+@pytest.mark.parametrize(("empty", "verdict"), [(-1e38, "holds"), (0.0, "holds"), (None, "violated")])
+def test_before_any_token_the_maximum_is_any_number(empty, verdict):
+    """With nothing in the sums; a denominator there is no empty state."""
+
+    def fresh(k, v, w, u, initial_state=None, output_final_state=False):
+        o, state = rwkv.wkv.recurrent(k, v, w, u, initial_state, output_final_state)
+        if state is not None and empty is not None:
+            state = torch.where(state == -torch.inf, empty, state)
+        elif state is not None:
+            state = torch.where((state[:, 2:] == -torch.inf) & (torch.arange(3) == 1)[:, None], 1.0, state)
+        return o, state
+
+    law = next(law for law in laws() if law.name == "state-equals-oracle")
+    assert run_law(law, AVERAGE, Form("fresh", fresh), examples=4, corners=4).verdict == verdict
