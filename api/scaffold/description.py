@@ -93,7 +93,7 @@ def describe(
         *((f"the update of {n}", u, ()) for n, u in updates.items()),
         ("--read", read, [f"{n}_before" for n in kept]),
     ):
-        check_formula(what, formula, {*known, *allowed})
+        check_formula(what, formula, {*known, *allowed}, named_sizes(known))
     lie = _domains(tuple(domains), (*given, *fixed))
     return Description(name, given, fixed, kept, updates, read, lie, source, where, read_logs(tuple(logs), given, known))
 
@@ -118,7 +118,7 @@ def functions() -> frozenset[str]:
     return frozenset(n for n, f in vars(module).items() if not n.startswith("_") and getattr(f, "__module__", "") == module.__name__)
 
 
-TERMS = frozenset({"Conj", "Diag", "Eye", "Hadamard", "Num", "norm2"})
+TERMS = frozenset({"Conj", "Diag", "Eye", "Hadamard", "Ind", "Num", "norm2"})
 """What a formula may use of the language of terms."""
 
 
@@ -136,7 +136,7 @@ def read_sizes(words: str, flag: str, known: Mapping[str, str]) -> dict[str, str
         if name in found or name in known:
             raise ScaffoldError(f"{name!r} is named twice; inputs, parameters and states need names of their own")
         found[name] = shape
-    sizes = _sizes({**known, **found})
+    sizes = named_sizes({**known, **found})
     if both := sizes & {*known, *found}:
         raise ScaffoldError(f"{min(both)!r} is a name and a size; one of them needs another name")
     if taken := sizes & {*TIMES, *TAKEN, *TERMS, *functions()}:
@@ -144,8 +144,9 @@ def read_sizes(words: str, flag: str, known: Mapping[str, str]) -> dict[str, str
     return found
 
 
-def _sizes(shapes: Mapping[str, str]) -> set[str]:
-    return {size for shape in shapes.values() for size in shape.split("*")}
+def named_sizes(shapes: Mapping[str, str]) -> set[str]:
+    """The sizes that the shapes of names speak of, numbers aside."""
+    return {size for shape in shapes.values() for size in shape.split("*") if size != "1"}
 
 
 def _updates(formulas: tuple[str, ...], states: tuple[str, ...]) -> dict[str, str]:
@@ -158,21 +159,21 @@ def _updates(formulas: tuple[str, ...], states: tuple[str, ...]) -> dict[str, st
     return {name: found[name] for name in states}
 
 
-def check_formula(what: str, formula: str, names: set[str]) -> None:
-    """Raise ScaffoldError for what is no formula over these names."""
+def check_formula(what: str, formula: str, names: set[str], sizes: set[str]) -> None:
+    """Raise ScaffoldError for what is no formula over these names and sizes."""
     try:
         used = uses(formula)
     except (SyntaxError, ValueError) as error:
         raise ScaffoldError(f"{what} is {formula!r}, which is no formula: {getattr(error, 'msg', error)}") from None
-    unknown = sorted(used - names - TERMS - functions())
+    unknown = sorted(used - names - sizes - TERMS - functions())
     if unknown:
-        there = f"there are {', '.join(sorted(names))}, and the functions {', '.join(sorted(TERMS | functions()))}"
-        raise ScaffoldError(f"{what} uses {unknown[0]!r}, which is no input, parameter or state; {there}")
+        there = f"there are {', '.join(sorted(names | sizes))}, and the functions {', '.join(sorted(TERMS | functions()))}"
+        raise ScaffoldError(f"{what} uses {unknown[0]!r}, which is no input, parameter, state or size; {there}")
 
 
 def read_logs(words: tuple[str, ...], inputs: Mapping[str, str], known: Mapping[str, str], flag: str = "--log") -> dict[str, str]:
     """Return the arguments for logarithms, by input. Raises ScaffoldError."""
-    names = {*known, *_sizes(known)}
+    names = {*known, *named_sizes(known)}
     found: dict[str, str] = {}
     for text in words:
         name, _, argument = (part.strip() for part in text.partition("="))

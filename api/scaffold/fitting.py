@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from isoform.scaffold.description import TERMS, ScaffoldError, check_formula, functions
+from isoform.scaffold.description import TERMS, ScaffoldError, check_formula, functions, named_sizes
 
 
 def check_fits(what: str, sizes: Mapping[str, str], shape: str, formula: str) -> None:
-    """Raise ScaffoldError for what is no formula over these names, or has another shape; that may be any if it is empty."""
+    """Raise ScaffoldError for what is no formula over these names and their sizes, or has another shape; that may be any if it is empty."""
     from isoform.derivations.kernel import terms
     from isoform.derivations.layer import functions as module
 
-    check_formula(what, formula, set(sizes))
+    check_formula(what, formula, set(sizes), named_sizes(sizes))
     names = {n: getattr(terms, n) for n in TERMS} | {n: getattr(module, n) for n in functions()}
-    names |= {n: terms.index(n) for own in sizes.values() for n in own.split("*") if n != "1"}
+    names |= {n: terms.index(n) for n in named_sizes(sizes)}
     names |= {n: terms.matrix(n, *_shape(own)) for n, own in sizes.items()}
     try:
         found = terms.lift(eval(compile(formula, "<formula>", "eval"), {"__builtins__": {}}, names))

@@ -415,8 +415,8 @@ class Conj(SameShape):
     """The entrywise complex conjugate; ``x.H`` is the adjoint."""
 
 
-    def __new__(cls, x: Term) -> Conj:
-        return cast(Conj, Basic.__new__(cls, x))
+    def __new__(cls, x: Like) -> Conj:
+        return cast(Conj, Basic.__new__(cls, lift(x)))
 
 
 def square(x: Term, what: str) -> Term:

@@ -76,7 +76,8 @@ class Hadamard(SameShape):
     """The entrywise product of two terms of one shape."""
 
 
-    def __new__(cls, a: Term, b: Term) -> Hadamard:
+    def __new__(cls, a: Like, b: Like) -> Hadamard:
+        a, b = lift(a), lift(b)
         if not (same(a.rows, b.rows) and same(a.cols, b.cols)):
             raise ShapeError(f"the entrywise product needs one shape, not {shown_shape(a)} and {shown_shape(b)}")
         return cast(Hadamard, Basic.__new__(cls, a, b))
@@ -85,7 +86,8 @@ class Hadamard(SameShape):
 class Diag(Term):
     """The diagonal matrix of a column vector."""
 
-    def __new__(cls, v: Term) -> Diag:
+    def __new__(cls, v: Like) -> Diag:
+        v = lift(v)
         if v.cols != 1:
             raise ShapeError(f"Diag needs a column vector, not {shown_shape(v)}")
         return cast(Diag, Basic.__new__(cls, v))
@@ -99,14 +101,15 @@ class Diag(Term):
 class Exp(SameShape):
     """The exponential of a scalar or of a square matrix."""
 
-    def __new__(cls, x: Term) -> Exp:
-        return cast(Exp, Basic.__new__(cls, square(x, "exp")))
+    def __new__(cls, x: Like) -> Exp:
+        return cast(Exp, Basic.__new__(cls, square(lift(x), "exp")))
 
 
 class Log(SameShape):
     """The natural logarithm of a positive scalar."""
 
-    def __new__(cls, x: Term) -> Log:
+    def __new__(cls, x: Like) -> Log:
+        x = lift(x)
         if not x.is_scalar_term:
             raise ShapeError(f"log needs a scalar, not {shown_shape(x)}")
         return cast(Log, Basic.__new__(cls, x))
@@ -115,7 +118,8 @@ class Log(SameShape):
 class Sqrt(SameShape):
     """The non-negative square root of a non-negative scalar."""
 
-    def __new__(cls, x: Term) -> Sqrt:
+    def __new__(cls, x: Like) -> Sqrt:
+        x = lift(x)
         if not x.is_scalar_term:
             raise ShapeError(f"sqrt needs a scalar, not {shown_shape(x)}")
         return cast(Sqrt, Basic.__new__(cls, x))
@@ -497,8 +501,9 @@ def unnamed(x: Basic) -> Basic:
     return x if all(map(operator.is_, args, x.args)) else cast(Basic, x.func(*args))
 
 
-def norm2(x: Term) -> Term:
+def norm2(x: Like) -> Term:
     """The squared Euclidean norm of a column vector."""
+    x = lift(x)
     real = all(y.field == "real" for y in walk(unnamed(x)) if isinstance(y, (Var, Apply)))
     return Mul(Transpose(x if real else Conj(x)), x)
 

@@ -93,10 +93,10 @@ class Writer:
         found, own = self._text(x)
         return found if own >= level else f"({found})"
 
-    def tensor(self, x: Term) -> str:
+    def tensor(self, x: Term, level: int = SUM) -> str:
         """The text of a term where a number needs to be a tensor too."""
         found = self.text(x)
-        return found if re.search(r"[^\W\d]", found) else f"{self.like}.new_full((1, 1), {found})"
+        return self.text(x, level) if re.search(r"\b[^\W\d]", found) else f"{self.like}.new_full((1, 1), {found})"
 
     def _text(self, x: Term) -> Text:
         for kind, rule in _RULES.items():
@@ -116,10 +116,10 @@ class Writer:
     def _real(self, given: tuple[Term, ...], call: str, level: int) -> Text:
         """The call of a function of real numbers, in which each argument stands at a level."""
         if not self.complex:
-            return call.format(*(self.text(x, level) for x in given)), ATOM
+            return call.format(*(self.tensor(x, level) for x in given)), ATOM
         if any(map(is_complex, given)):
             raise CannotWrite(f"a function of real numbers has a complex argument: {call.format(*given)}")
-        return f"{call.format(*(self.text(x, ATOM) + '.real' for x in given))} + 0j", SUM
+        return f"{call.format(*(self.tensor(x, ATOM) + '.real' for x in given))} + 0j", SUM
 
     def size(self, e: Expr) -> str:
         if not e.is_Integer and e not in self.sizes:
@@ -228,7 +228,7 @@ class Writer:
 
     def _entries(self, x: Term) -> str:
         if isinstance(x, tm.Diag):
-            return self.text(cast(Term, x.args[0]), UNARY)
+            return self.tensor(cast(Term, x.args[0]), UNARY)
         if x.is_scalar_term:
             return self.text(x, UNARY)
         if isinstance(x, tm.Eye):
@@ -258,7 +258,7 @@ class Writer:
     # functions
 
     def method(self, call: str) -> Callable[[Term], Text]:
-        return lambda x: (f"{self.text(cast(Term, x.args[0]), ATOM)}.{call}", ATOM)
+        return lambda x: (f"{self.tensor(cast(Term, x.args[0]), ATOM)}.{call}", ATOM)
 
     def transpose(self, x: tm.Transpose) -> Text:
         inner = cast(Term, x.args[0])

@@ -22,6 +22,7 @@ from isoform.derivations.registry import claim
 from isoform.derivations.verification import verify_claim
 from isoform.scaffold import column, description, place, text
 from isoform.scaffold.description import ScaffoldError, describe
+from isoform.scaffold.fitting import check_fits
 
 DELTA = {
     "inputs": "q:d_k k:d_k v:d_v beta:1",
@@ -212,7 +213,7 @@ def test_everything_is_needed(package, capsys, missing):
         ({"state": "H:d_v*d_k n:d_k"}, "--update is needed once for each state, as --update 'H = …'"),
         ({"update": ["H +"]}, "is no formula"),
         ({"update": ["H = H; import os"]}, "is no formula"),
-        ({"update": ["H + w * k.T"]}, "the update of H uses 'w', which is no input, parameter or state"),
+        ({"update": ["H + w * k.T"]}, "the update of H uses 'w', which is no input, parameter, state or size"),
         ({"read": "__import__('os')"}, "uses '__import__'"),
         ({"read": "H_after * q"}, "uses 'H_after'"),
         ({"domains": ["q, k, v: real"]}, "--domain is needed for beta"),
@@ -370,6 +371,16 @@ def test_without_options_and_without_a_terminal_it_says_what_it_needs(package):
 def test_every_function_of_a_formula_is_there():
     assert {"exp", "sigmoid", "tanh", "over"} <= description.functions()
     assert not description.functions() & description.TERMS
+
+
+def test_a_formula_may_use_the_sizes_that_the_description_names():
+    given = {**DELTA, "update": ["H * (Eye(d_k) - beta * k * k.T) + over(1, 1 + norm2(k)) * v * k.T"], "read": "Eye(d_v) * H * q"}
+    mine, made = own_claim(given)
+    assert verify_claim(mine).verdict == "proved"
+    assert verify_claim(made["CLAIMS"][0]).holds
+    check_fits("the answer", {"H": "d_v*d_k", "k": "d_k"}, "d_v*d_k", "H * Eye(d_k) / Ind(d_k)")
+    with pytest.raises(ScaffoldError, match="uses 'd_q', which is no input, parameter, state or size; there are H, H_before, beta, d_k"):
+        describe("my-layer", **{**given, "read": "Eye(d_q) * H * q"})
 
 
 FADING = {

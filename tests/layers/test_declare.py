@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from isoform.derivations.kernel.terms import Diag, Eye, Family, Num, Var, indices
+from isoform.derivations.kernel.terms import Conj, Diag, Exp, Eye, Family, Hadamard, Log, Num, Sqrt, Var, indices, norm2
 from isoform.derivations.layer import LayerError, classify, derive, layer
-from isoform.derivations.layer.functions import absolute, entrywise, larger, over, sigmoid, softplus, tanh
+from isoform.derivations.layer.functions import absolute, entrywise, exp, larger, over, sigmoid, softplus, tanh
 from isoform.derivations.verification import prove_claim, verify_claim
 
 d_k, d_v = indices("d_k d_v")
@@ -152,6 +153,18 @@ def test_functions_are_what_they_are_called() -> None:
             found = evaluate(f(Num(x)), Frame(Balls(), None, {}))  # type: ignore[arg-type]
             assert abs(float(found[0, 0].real.mid()) - g(x)) < 1e-12
     columns = entrywise(lambda x, y: x * y, Var("x", (), d_k, 1), Var("c", (), 1, 1))
-    assert columns.shape == (d_k, 1)
+    assert columns.shape == entrywise(lambda x: 1, columns).shape == (d_k, 1)
     with pytest.raises(TypeError, match="columns of one height"):
         sigmoid(Eye(d_k))
+
+
+def test_functions_take_plain_numbers_for_terms() -> None:
+    for f in (absolute, exp, sigmoid, softplus, tanh, norm2, Conj, Diag, Exp, Log, Sqrt):
+        assert [f(x) for x in (2, Fraction(1, 3))] == [f(Num(x)) for x in (2, Fraction(1, 3))]  # type: ignore[operator]
+        with pytest.raises(TypeError, match=r"0\.5 is no term: numbers are int or Fraction"):
+            f(0.5)  # type: ignore[operator]
+    one, k = Num(1), Var("k", (), d_k, 1)
+    for g in (larger, over, Hadamard):
+        assert g(1, 2) == g(one, 2) == g(1, Num(2)) == g(one, Num(2))  # type: ignore[operator]
+    assert over(1, 1 + norm2(k)) == over(one, 1 + norm2(k))
+    assert larger(0, k) == larger(Num(0), k)

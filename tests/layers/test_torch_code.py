@@ -10,7 +10,7 @@ from isoform.derivations.kernel.formulas import Declaration
 from isoform.derivations.kernel.terms import Exp, Eye, Ind, Inverse, Num, Where, indices, le, matrices, matrix, recurrence, scalars, vectors
 from isoform.derivations.layer.declare import layer
 from isoform.derivations.layer.folding import folded
-from isoform.derivations.layer.functions import sigmoid, softplus, tanh
+from isoform.derivations.layer.functions import exp, larger, sigmoid, softplus, tanh
 from isoform.derivations.layer.steps import NotOneToken
 from isoform.derivations.layer.torch_code import torch_code
 from isoform.derivations.layer.torch_terms import CannotWrite, Writer
@@ -183,6 +183,9 @@ W, b = matrices("W", n, n), scalars("b")
         (W[t] * (Eye(n) - x[t] * x[t].T), "W @ (_eye(x.shape[-2], x) - x @ x.mT)"),
         (Inverse(Eye(n) + W[t]) * x[t], "torch.linalg.inv(_eye(x.shape[-2], x) + W) @ x"),
         (Num(1) / Num(3) * x[t], "(1 / 3) * x"),
+        (sigmoid(1) * x[t], "torch.sigmoid(x.new_full((1, 1), 1)) * x"),
+        (larger(1, 2) * exp(-1) * x[t], "(x.new_full((1, 1), 1).clamp(min=2) * x.new_full((1, 1), -1).exp()) * x"),
+        (larger(b[t], Num(1)), "b.clamp(min=1)"),
     ],
 )
 def test_terms(term, written):
