@@ -92,9 +92,11 @@ def _recurrent(call: Call) -> str:
     used = call.used(*call.steps.updates)
     each = [a.input for a in call.arguments if a.sequence and a.input in used]
     source = f"{each[0]}.unbind(1)" if len(each) == 1 else f"zip({', '.join(f'{n}.unbind(1)' for n in each)}, strict=True)"
+    if not each:  # the update uses no input: there are as many tokens as of any
+        source = f"range({next(a.input for a in call.arguments if a.sequence)}.shape[1])"
     given = [*call.states, *(f"{n}_t" if n in each else n for n in used)]
     lines = [f"all_{n} = [{n}]" for n in call.states]
-    lines += [f"for {', '.join(f'{n}_t' for n in each)} in {source}:", f"    {', '.join(call.states)} = _update({', '.join(given)})"]
+    lines += [f"for {', '.join(f'{n}_t' for n in each) or '_'} in {source}:", f"    {', '.join(call.states)} = _update({', '.join(given)})"]
     lines += [f"    all_{n}.append({n})" for n in call.states]
     lines += [f"{n} = torch.stack(all_{n}, 1)" for n in call.states]
     lines = call.entering("recurrent", STATE, [*lines, *_results(call)])

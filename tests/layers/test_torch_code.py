@@ -201,6 +201,13 @@ def one(update):
     return layer("odd", inputs={"x": n}, state={"h": n}, update=update, read=lambda h: h, source="nobody")
 
 
+def test_an_update_may_use_no_input():
+    made = layer("odd", inputs={"x": n}, state={"h": n}, update=lambda h: 2 * h, read=lambda h, x: h + x, source="nobody")
+    (recurrent,) = module(torch_code(made)).FORMS["odd"]
+    o, state = recurrent(torch.ones(1, 3, 1, 2), torch.ones(1, 1, 2), output_final_state=True)
+    assert o[0, :, 0, 0].tolist() == [3, 5, 9] and state[0, 0].tolist() == [8, 8]
+
+
 def test_what_cannot_be_written_is_said():
     with pytest.raises(CannotWrite, match="Where has no torch expression"):
         torch_code(one(lambda h, x: h + Where(le(n, 3), x, 2 * x)))
