@@ -2,12 +2,14 @@
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from isoform.properties.columns import columns, operator, operators
 from isoform.properties.laws import laws
+from isoform.properties.limits import REFUSALS
 from isoform.properties.operator import Form
 from isoform.properties.running import run_law
 from isoform.properties.wiring import SIGNATURES, WiringError, adapt, both, detect, parse_limits, parse_map, wire
@@ -79,6 +81,26 @@ def test_its_table_has_every_signature_and_what_it_is_for():
     with pytest.raises(WiringError, match="not for lti"):
         SIGNATURES["mamba"](operator("lti"))
     assert said == {"selective-scan", "causal-conv1d", "gated-retention"}
+
+
+COMPUTED = dict(re.findall(r"^\| ([\w, -]+) \| (.*) \|$", PAGE.partition("## What each operator computes")[2], re.MULTILINE))
+
+
+def test_it_says_what_every_operator_of_the_plain_call_computes():
+    named = [name for names in COMPUTED for name in names.split(", ") if name != "operator"]
+    assert sorted(named) == sorted(row[0] for row in ROWS if len(row) == 3)
+
+
+def test_the_claims_that_it_points_to_are_there():
+    lock = tomllib.loads((Path(__file__).parents[2] / "derivations" / "claims.lock").read_text("utf-8"))
+    for names, text in COMPUTED.items():
+        ids = re.findall(r"\b([\w-]+/[\w-]+)\b", text)
+        assert names == "operator" or ids
+        assert set(ids) <= set(lock), names
+
+
+def test_every_limit_that_can_be_declared_has_a_line():
+    assert sorted(re.findall(r"`no (\w+)`", PAGE.partition("## What a limit leaves out")[2])) == sorted(REFUSALS)
 
 
 ROWS = [[cell.strip() for cell in row.strip("|").split("|")] for row in PAGE.partition("## The plain call")[2].splitlines() if "`" in row]
