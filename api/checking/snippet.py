@@ -182,7 +182,7 @@ def _once_more(spot: Spot) -> Tensor:
 
 
 def text(target: Target | None, spot: Spot, right: float, bound: float, part: str = "") -> str:
-    """The snippet, which prints a number or a part of it, or "" where the numbers are too many to be spelled out or the kernel has no name."""
+    """The snippet, which prints a number or a part of it; "" where too much is to be spelled out or the kernel has no name."""
     call = spot.call
     weights = call.arriving if spot.by else {}
     spelt = (x if x.is_contiguous() else _stored(x) for x in (*call.tensors.values(), *weights.values()))
