@@ -28,7 +28,8 @@ def test_a_real_run_is_written(run, tmp_path):
     code, out, err = run(tmp_path / "site", "delta-rule/unrolled", "--symbolic-only", "--jobs", "1")
     assert (code, err) == (0, "")
     assert "claims: 1 = 1 proved" in out and out.splitlines()[-1] == str(tmp_path / "site" / "index.html")
-    assert "Yang et al." in (tmp_path / "site" / "claims" / "delta-rule" / "unrolled.html").read_text("utf-8")
+    page = (tmp_path / "site" / "claims" / "delta-rule" / "unrolled.html").read_text("utf-8")
+    assert "Yang et al." in page and "They were not held against its laws in this run." in page
 
 
 @pytest.fixture
