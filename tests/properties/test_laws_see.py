@@ -430,3 +430,13 @@ def test_every_kind_of_fault_has_laws():
     known = [kind for law in laws() for kind in law.kinds]
     assert set(known) == set(KINDS) - {"K18"}
     assert all(law.kinds for law in laws())
+
+
+@pytest.mark.parametrize(("kept", "verdict"), [(1.0, "holds"), (0.0, "violated")])
+def test_a_state_that_is_handed_out_and_never_taken_is_compared(kept, verdict):
+    def form(q, k, v, scale=None, output_final_state=False):
+        o, state = linear_attention.recurrent(q, k, v, scale, output_final_state=output_final_state)
+        return o, state if state is None else state * kept
+
+    result = run_law(LAWS["state-equals-oracle"], operator("linear-attention"), Form("form", form), examples=2, corners=4)
+    assert result.verdict == verdict
