@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile(
-    "ci", max_examples=40, derandomize=True, database=None, deadline=None, print_blob=True, suppress_health_check=SLOW
+    "ci", max_examples=30, derandomize=True, database=None, deadline=None, print_blob=True, suppress_health_check=SLOW
 )
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=1000)
 

@@ -35,6 +35,10 @@ METHODS = {
 
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id, scope="module")
 """Claim by claim, since the tests of a claim share its result."""
+every_third_claim = pytest.mark.parametrize(
+    "claim", [pytest.param(c, id=c.id, marks=[pytest.mark.deep] * (n % 3 != 0)) for n, c in enumerate(CLAIMS)], scope="module"
+)
+"""And all of them in the deep tier."""
 
 
 @cache
@@ -130,7 +134,7 @@ def test_what_is_false_is_not_proved_by_the_claims_own_script(claim: Claim) -> N
             attempt(replace(claim, statement=statement))
 
 
-@every_claim
+@every_third_claim
 def test_a_near_miss_in_the_place_of_the_claim_is_unknown(claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "prove_claim", lambda c, among: attempt(c))
     found = verify_claim(replace(claim, statement=claim.near_misses[0].statement, near_misses=()))

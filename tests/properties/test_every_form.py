@@ -46,8 +46,7 @@ CASES = [
 SHARED = {operator.name: shared(operator) for operator, _ in found()}
 
 
-def assert_holds(law, operator, form, examples, seed=0):
-    result = run_law(law, operator, form, examples=examples, seed=seed)
+def assert_holds(result):
     if result.verdict == "not-applicable":
         assert result.detail
         return
@@ -57,14 +56,17 @@ def assert_holds(law, operator, form, examples, seed=0):
 
 @pytest.mark.parametrize(("law", "operator", "form"), CASES)
 def test_the_law_holds(law, operator, form):
-    assert_holds(law, SHARED[operator.name][laws().index(law) % SHARES], form, EXAMPLES)
+    result = run_law(law, SHARED[operator.name][laws().index(law) % SHARES], form, examples=EXAMPLES)
+    if result.verdict == "unverified":  # nothing in this share can be compared
+        result = run_law(law, operator, form, examples=EXAMPLES)
+    assert_holds(result)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("law", "operator", "form"), CASES)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_law_holds_on_many_cases(law, operator, form, seed):
-    assert_holds(law, operator, form, DEEP, seed)
+    assert_holds(run_law(law, operator, form, examples=DEEP, seed=seed))
 
 
 def test_every_form_belongs_to_an_operator():
