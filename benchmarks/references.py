@@ -109,7 +109,7 @@ def rwkv_linear_attention_cpu(
     """The fallback of RWKV-4, which has w as -e^w."""
     run = import_module("transformers.models.rwkv.modeling_rwkv").rwkv_linear_attention_cpu
     state = None if initial_state is None else list(initial_state.unbind(1))
-    o, state = run(torch.log(-w), u, k, v, state, True)
+    o, state = run(torch.log(-w.to(torch.promote_types(w.dtype, torch.float32))), u, k, v, state, True)
     return o, torch.stack(state, 1) if output_final_state else None
 
 
