@@ -92,7 +92,7 @@ def why(layer: Layer, column: str) -> str:
         return f"the read-out is no product with one state: {layer.kind.read.reason or 'there are several'}"
     if column == "gradient-step":
         return f"no real correction of what a key finds, written at that key: {transitions(layer)}"
-    return f"no exact condition is known here for a transition of this kind: {transitions(layer)}"
+    return f"no condition is known here for a transition of this kind: {transitions(layer)}"
 
 
 def verified(layer: Layer) -> dict[str, ClaimResult]:

@@ -65,7 +65,7 @@ def order(layers):
 
 
 def test_what_there_is_not_is_said_of_titans_and_gru():
-    assert "\n- titans has no stable: no exact condition is known here" in PAGE
+    assert "\n- titans has no stable: no condition is known here" in PAGE
     assert "\n- gru has no update, unrolled, chunkwise, scan, all outputs, gradient-step, stable: the update is not affine" in PAGE
     assert "\n- gru has no chunkwise form, parallel_scan form: " in PAGE
 
